@@ -1,0 +1,100 @@
+"""The description of a network as plain values, and the one place that builds a network from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+
+from .cdf import CDFNetwork
+from .conditioner import ChainConditioner, TrunkConditioner
+from .links import BoundaryLink, CentralDifference, Link, LogisticLink, TruncatedLink
+from .monotone import HardMinMaxLayer, LinearLayer, Lines, MonotoneStack, RisingNorm, SoftMinMaxLayer, SquashLayer
+from .scaling import FeatureScaling, OutputScaling
+
+__all__ = ["Architecture"]
+
+LAYERS: dict[str, type[Lines]] = {"soft": SoftMinMaxLayer, "hard": HardMinMaxLayer, "squash": SquashLayer}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that shapes a network but its numbers; survives a trip through JSON.
+
+    Parameters
+    ----------
+    order : for each member, the outputs as its chain meets them.
+    support : (low, high) of each output, None where open.
+    layers : features out of each monotone layer; the last is 1.
+    units, groups : lines of each layer; of a layer with several features, the groups are shared out among them.
+    hidden : widths of the trunk; None for the paper's chain of conditions, whose widths are then `conditions`.
+    kind : "soft", "hard" or "squash".
+    delta : step of the central difference, None for the exact density.
+    """
+
+    n_features: int
+    order: tuple[tuple[int, ...], ...]
+    support: tuple[tuple[float | None, float | None], ...]
+    layers: tuple[int, ...] = (1,)
+    units: int = 8
+    groups: int = 8
+    hidden: tuple[int, ...] | None = (128, 128)
+    conditions: tuple[int, ...] = ()
+    kind: str = "soft"
+    norm: bool = False
+    delta: float | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for a JSON header."""
+        return asdict(self)
+
+    def build(self, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> CDFNetwork:
+        """A network with fresh parameters drawn from `generator`."""
+        factors = (len(self.order), len(self.order[0]))
+        support = torch.tensor(
+            [[-torch.inf if low is None else low for low, _ in self.support],
+             [torch.inf if high is None else high for _, high in self.support]], dtype=torch.float64
+        )  # fmt: skip
+        conditioner = (
+            ChainConditioner(factors, self.n_features, self.conditions, generator)
+            if self.hidden is None
+            else TrunkConditioner(factors, self.n_features, self.hidden, len(self.layers), generator)
+        )
+        network = CDFNetwork(
+            FeatureScaling(self.n_features),
+            OutputScaling(factors[1]),
+            conditioner,
+            self._stack(factors, conditioner.widths, generator),
+            self._link(support),
+            torch.tensor(self.order),
+            support,
+        )
+        for parameter in network.parameters():
+            parameter.data = parameter.data.to(dtype)
+        return network
+
+    def _stack(self, factors: tuple[int, int], conditions: Sequence[int], generator: torch.Generator) -> MonotoneStack:
+        layers: list[Lines] = []
+        n_in = 1
+        for n_out, n_conditions in zip(self.layers, conditions, strict=True):
+            last = len(layers) == len(self.layers) - 1
+            if self.kind == "squash":
+                kind = LinearLayer if last else SquashLayer
+                layers.append(kind(factors, n_in, n_out, 1, 1, n_conditions, generator))
+            else:
+                groups = max(1, self.groups // n_out)
+                layers.append(LAYERS[self.kind](factors, n_in, n_out, self.units, groups, n_conditions, generator))
+            n_in = n_out
+        norms = [RisingNorm(factors, n_out) for n_out in self.layers] if self.norm else []
+        return MonotoneStack(layers, norms)
+
+    def _link(self, support: torch.Tensor) -> Link:
+        link: Link
+        if bool(support.isinf().all()):
+            link = LogisticLink()
+        elif bool(support.isfinite().all()):
+            link = BoundaryLink()
+        else:
+            link = TruncatedLink()
+        return link if self.delta is None else CentralDifference(link, self.delta)

@@ -1,0 +1,257 @@
+"""Fitting a network to rows: minibatches, learnt noise, averaged weights, and a stop of its own for each member.
+
+No files, no prints and no global state: randomness comes from the generator given, progress goes to a callback.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from .errors import NumericalError, TrainingStoppedWarning
+from .nn.cdf import CDFNetwork
+from .nn.flat import FlatParameters
+from .nn.noise import Dropout, LearntNoise
+
+__all__ = ["EpochReport", "History", "Recipe", "Rows", "train"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained; every member of the ensemble alike but for its noise and dropout."""
+
+    learning_rate: float = 2e-3
+    batch_size: int = 256
+    max_epochs: int = 500
+    patience: int = 30
+    weight_decay: float = 1e-4
+    averaging: float = 0.99
+    clip: float = 5.0
+    noise_beta: float = 0.005
+    noise: tuple[bool, ...] = ()
+    dropout: tuple[float, ...] = ()
+    validate_every: int = 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows as the network sees them: scaled features (p, n), scaled outputs (n, d), weights (n,)."""
+
+    features: Tensor
+    outputs: Tensor
+    weights: Tensor
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Features (m, p, b), outputs (m, b, d) and weights (m, b) of the rows `index` (m, b)."""
+        return self.features[:, index].movedim(0, 1), self.outputs[index], self.weights[index]
+
+
+@dataclass
+class History:
+    """Per epoch and member: negative log-likelihood in training and validation; NaN once a member has stopped."""
+
+    train: list[list[float]] = field(default_factory=list)
+    validation: list[list[float]] = field(default_factory=list)
+    best_epoch: list[int] = field(default_factory=list)
+    best_validation: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What a progress bar shows after an epoch."""
+
+    epoch: int
+    max_epochs: int
+    train: float
+    validation: float
+    members_left: int
+
+
+def train(
+    network: CDFNetwork,
+    rows: Rows,
+    parts: tuple[Tensor, Tensor],
+    recipe: Recipe,
+    generator: torch.Generator,
+    report: Callable[[EpochReport], None] = lambda _: None,
+) -> History:
+    """Fit `network` in place to each member's own training rows, `parts[0]` (m, n_train).
+
+    A member stops when its likelihood on its held-back rows, `parts[1]` (m, n_validation), has not improved for
+    `recipe.patience` epochs, then leaves the batch; it keeps the weights of its best epoch.
+
+    Warns
+    -----
+    TrainingStoppedWarning
+        When interrupted from the keyboard: the best weights so far are kept.
+    """
+    state = _State(network, recipe, generator)
+    offset = float(-network.scale_y.log_jacobian.sum())
+    history = History()
+    try:
+        for epoch in range(recipe.max_epochs):
+            losses = state.epoch(rows, parts[0])
+            history.train.append(state.spread(losses + offset))
+            due = (epoch + 1) % recipe.validate_every == 0 or epoch + 1 == recipe.max_epochs
+            scores = state.validate(rows, parts[1], epoch) if due else torch.full_like(losses, math.nan)
+            history.validation.append(state.spread(scores + offset))
+            report(EpochReport(epoch + 1, recipe.max_epochs, *_means(losses, scores, offset), len(state.alive)))
+            if due and not state.retire(epoch):
+                break
+    except KeyboardInterrupt:
+        warnings.warn(
+            f"training was interrupted in epoch {len(history.train) + 1}; the best weights so far are kept.",
+            TrainingStoppedWarning,
+            stacklevel=2,
+        )
+    state.finish()
+    history.best_epoch = [int(e) + 1 for e in state.best_epoch]
+    history.best_validation = [float(v) + offset for v in state.best]
+    return history
+
+
+def _means(losses: Tensor, scores: Tensor, offset: float) -> tuple[float, float]:
+    return float(losses.mean()) + offset, float(scores.mean()) + offset
+
+
+class _State:
+    """The members still in training, their averaged weights, and the best weights of all members."""
+
+    def __init__(self, network: CDFNetwork, recipe: Recipe, generator: torch.Generator) -> None:
+        members, outputs = network.n_members, network.n_outputs
+        noise = torch.tensor(recipe.noise or (False,) * members)
+        rates = torch.tensor(recipe.dropout or (0.0,) * members)
+        self.network, self.recipe, self.generator = network, recipe, generator
+        self.noise_x = LearntNoise(members, network.n_features, recipe.noise_beta, noise)
+        self.noise_y = LearntNoise(members, outputs, recipe.noise_beta, noise)
+        self.rates = rates
+        device = next(network.parameters()).device
+        self.everything = nn.ModuleList([network, self.noise_x, self.noise_y]).to(device)
+        self.flat = FlatParameters(self.everything)
+        self.order = network.order
+        self.alive = torch.arange(members, device=device)
+        self.average = self.flat.snapshot()
+        self.best_values = self.flat.snapshot()
+        self.best = torch.full((members,), math.inf, dtype=torch.float64)
+        self.best_epoch = torch.zeros(members, dtype=torch.long)
+        self.steps = 0
+        self._restart()
+
+    def _restart(self) -> None:
+        recipe = self.recipe
+        self.handles = [nn.Parameter(value) for value in self.flat.values]
+        for handle, grad in zip(self.handles, self.flat.grads, strict=True):
+            handle.grad = grad
+        old = getattr(self, "optimizer", None)
+        self.optimizer = torch.optim.AdamW(
+            self.handles, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+        )
+        if old is not None:
+            self.optimizer.load_state_dict(old)
+        self.drop = Dropout(self.rates, self.generator) if bool((self.rates > 0).any()) else None
+        self.noisy = bool((self.noise_x.on > 0).any())
+
+    def epoch(self, rows: Rows, own: Tensor) -> Tensor:
+        """One pass over each member's own rows; mean loss of each member (m,)."""
+        own = own[self.alive]
+        n_steps = max(1, round(own.shape[1] / self.recipe.batch_size))
+        size = own.shape[1] // n_steps
+        keys = torch.rand(own.shape, generator=self.generator, device=own.device)
+        shuffled = own.gather(1, keys.argsort(1))
+        total = torch.zeros(len(own))
+        for start in range(0, n_steps * size, size):
+            total += self.step(*rows.batch(shuffled[:, start : start + size]))
+        return total.double() / n_steps
+
+    def step(self, features: Tensor, outputs: Tensor, weights: Tensor) -> Tensor:
+        """One update of all members in training; their losses (m,)."""
+        network = self.network
+        chain = network.chain(outputs)
+        shift = None
+        if self.noisy:
+            features = features + self.noise_x(features.shape, self.generator)
+            shift = self.noise_y(chain.shape, self.generator)
+            chain = chain + shift
+        density = network.readings(features, chain, shift=shift, drop=self.drop).log_density.sum(1)
+        loss = -(density * weights).sum(1) / weights.sum(1)
+        objective = loss + self.noise_x.penalty() + self.noise_y.penalty() if self.noisy else loss
+        self.flat.zero_grad()
+        objective.sum().backward()
+        self.flat.clip(self.recipe.clip)
+        self.optimizer.step()
+        self.steps += 1
+        pace = min(self.recipe.averaging, self.steps / (self.steps + 10.0))
+        for average, value in zip(self.average, self.flat.values, strict=True):
+            average.lerp_(value, 1.0 - pace)
+        return loss.detach()
+
+    @torch.no_grad()
+    def validate(self, rows: Rows, held_back: Tensor, epoch: int) -> Tensor:
+        """Loss of the averaged weights on each member's held-back rows (m,); remembers the best."""
+        current = self.flat.snapshot()
+        self.flat.load(self.average)
+        self.network.eval()
+        scores = self._score(rows, held_back[self.alive])
+        self.network.train()
+        self.flat.load(current)
+        if bool(scores.isnan().any()):
+            raise NumericalError(
+                f"the validation likelihood must be a number; got NaN in epoch {epoch + 1}. Lower learning_rate."
+            )
+        better = scores < self.best[self.alive]
+        for best, average in zip(self.best_values, self.average, strict=True):
+            best[self.alive[better]] = average[better]
+        self.best[self.alive] = torch.minimum(scores, self.best[self.alive])
+        self.best_epoch[self.alive[better]] = epoch
+        return scores
+
+    def _score(self, rows: Rows, index: Tensor) -> Tensor:
+        total, weight = torch.zeros(len(index), dtype=torch.float64), torch.zeros(len(index), dtype=torch.float64)
+        for part in index.split(4 * self.recipe.batch_size, 1):
+            features, outputs, weights = rows.batch(part)
+            density = self.network.readings(features, self.network.chain(outputs)).log_density.sum(1)
+            total -= (density * weights).double().sum(1)
+            weight += weights.double().sum(1)
+        return total / weight
+
+    def retire(self, epoch: int) -> bool:
+        """Drop members whose patience has run out; False once none is left."""
+        going = epoch - self.best_epoch[self.alive] < self.recipe.patience
+        if not bool(going.any()):
+            return False
+        if not bool(going.all()):
+            keep = going.nonzero()[:, 0]
+            state = self.optimizer.state_dict()
+            for entry in state["state"].values():
+                entry.update({name: entry[name][keep] for name in ("exp_avg", "exp_avg_sq")})
+            self.optimizer = state
+            self.alive, self.rates = self.alive[keep], self.rates[keep]
+            self.average = [average[keep] for average in self.average]
+            self.network.order = self.network.order[keep]
+            for noise in (self.noise_x, self.noise_y):
+                noise.on = noise.on[keep]
+            self.flat.keep(keep)
+            self._restart()
+        return True
+
+    def finish(self) -> None:
+        """Give the network all its members back, each with its best weights."""
+        self.flat.values = self.best_values
+        self.flat.grads = [torch.zeros_like(value) for value in self.best_values]
+        self.flat._attach()
+        self.network.order = self.order
+        for parameter in self.network.parameters():
+            parameter.data = parameter.data.clone()
+            parameter.grad = None
+        self.network.eval()
+
+    def spread(self, of_alive: Tensor) -> list[float]:
+        """Values of the members in training at their places, NaN elsewhere."""
+        full = torch.full((len(self.order),), math.nan, dtype=torch.float64)
+        full[self.alive] = of_alive.double()
+        return [float(value) for value in full]
