@@ -31,9 +31,7 @@ def test_the_fraction_of_a_row_is_dropped():
     assert permutation_split(11, 0, train_fraction=0.9)[0].size == 9  # 9.9
 
 
-@pytest.mark.parametrize(
-    ("n", "fraction"), [(0, 0.7), (1, 0.7), (-5, 0.7), (10, 0.0), (10, 1.0), (10, np.nan)]
-)
+@pytest.mark.parametrize(("n", "fraction"), [(0, 0.7), (1, 0.7), (-5, 0.7), (10, 0.0), (10, 1.0), (10, np.nan)])
 def test_both_parts_keep_a_row(n, fraction):
     with pytest.raises(ValueError, match="must leave a row in each part; got n="):
         permutation_split(n, 0, train_fraction=fraction)

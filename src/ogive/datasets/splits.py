@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def permutation_split(
-    n: int, seed: int, *, train_fraction: float = 0.7
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def permutation_split(n: int, seed: int, *, train_fraction: float = 0.7) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Cut one seeded random permutation of the rows into a training and a test part.
 
     The permutation is ``numpy.random.default_rng(seed).permutation(n)``; its first

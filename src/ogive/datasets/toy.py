@@ -60,9 +60,7 @@ class Toy(ABC):
         """
         x, y = _inputs(x), _outputs(y)
         if x.ndim == y.ndim and x.shape[-1] == 1 and x.shape[:-1] == y.shape[:-1]:
-            raise ValueError(
-                f"x must have one axis fewer than y; got shapes {x.shape} and {y.shape}. Pass X[:, 0]."
-            )
+            raise ValueError(f"x must have one axis fewer than y; got shapes {x.shape} and {y.shape}. Pass X[:, 0].")
         with np.errstate(over="ignore"):
             return self._logpdf(*np.broadcast_arrays(x, y[..., 0], y[..., 1]))
 

@@ -105,8 +105,7 @@ SOURCES = {
         archive="360/air+quality",
         filename="AirQualityUCI.csv",
         parse=uci_parsers.air,
-        header="CO_GT,PT08_S1_CO,NMHC_GT,C6H6_GT,PT08_S2_NMHC,NOx_GT,PT08_S3_NOx,NO2_GT,PT08_S4_NO2,"
-        "PT08_S5_O3,T,RH,AH",
+        header="CO_GT,PT08_S1_CO,NMHC_GT,C6H6_GT,PT08_S2_NMHC,NOx_GT,PT08_S3_NOx,NO2_GT,PT08_S4_NO2,PT08_S5_O3,T,RH,AH",
         n_outputs=3,
         digest="894a894d297af0d38628adb4d3ee2aa8fece991e76e9de41cecc1c7c7c9e21c7",
     ),

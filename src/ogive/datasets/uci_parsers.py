@@ -90,9 +90,7 @@ def _cells(data: bytes, delimiter: str) -> Rows:
     """Read delimited text; all rows must be equally long."""
     text = data.decode("utf-8-sig", errors="replace")
     rows: Rows = [
-        [cell.strip() for cell in row]
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        if row
+        [cell.strip() for cell in row] for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
     ]
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
