@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -20,13 +21,13 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from .errors import NotAvailableError
-from .numerics import bracketed_newton, logit_of_mixture
+from .numerics import bracketed_newton, logit_of_mixture, sobol_points
 
-__all__ = ["AveragedFactor", "Distribution", "Factor", "Mixture", "MixtureFactor", "Reading", "Triangular", "Univariate"]
+__all__ = ["AveragedLaw", "Distribution", "Factor", "Law", "Marginal", "Mixture", "MixtureLaw", "Reading", "Triangular"]
 
 
 class Reading(NamedTuple):
-    """A conditional law read at a point: the logit of its CDF and the log of its density."""
+    """A one-dimensional law read at a point: the logit of its CDF and the log of its density."""
 
     logit: Tensor
     log_density: Tensor
@@ -37,8 +38,10 @@ class Reading(NamedTuple):
         return self.log_density - logsigmoid(self.logit) - logsigmoid(-self.logit)
 
 
-class Factor(ABC):
-    """The law of one output for each of n rows, given x and the outputs before it."""
+class Law(ABC):
+    """The law of one output for each of n rows; known exactly where `n_paths` is one, else an average over paths."""
+
+    n_paths = 1
 
     @abstractmethod
     def read(self, y: Tensor) -> Reading:
@@ -48,18 +51,22 @@ class Factor(ABC):
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         """Two points, cheap to find, that hold or nearly hold the quantile of `logit` between them."""
 
-    @abstractmethod
-    def then(self, y: Tensor) -> Factor:
-        """The law of the next output once this one is known to be y (..., n)."""
-
-    def icdf(self, logit: Tensor) -> Tensor:
-        """The point at which the logit of the CDF is `logit` (..., n)."""
+    def icdf(self, logit: Tensor, tolerance: float = 0.0) -> Tensor:
+        """The point at which the logit of the CDF is `logit` (..., n); rough if a relative tolerance is given."""
 
         def rising(y: Tensor) -> tuple[Tensor, Tensor]:
             reading = self.read(y)
             return reading.logit, reading.log_slope
 
-        return bracketed_newton(rising, logit, *self.bracket(logit))
+        return bracketed_newton(rising, logit, *self.bracket(logit), tolerance=tolerance)
+
+
+class Factor(Law):
+    """The law of one output given x and the outputs before it in a chain."""
+
+    @abstractmethod
+    def then(self, y: Tensor) -> Factor:
+        """The law of the next output once this one is known to be y (..., n)."""
 
 
 class Distribution(ABC):
@@ -80,20 +87,31 @@ class Distribution(ABC):
     def rows(self, index: slice) -> Distribution:
         """The same law for some of the rows."""
 
-    @abstractmethod
-    def marginal(self, output: int, paths: Tensor) -> Factor:
-        """Law of one output alone; `paths` (k, d) uniforms carry the integral over the outputs before it."""
+    def logits(self, y: Tensor) -> Tensor:
+        """Logits of the conditional CDFs (..., n, d): the Rosenblatt transform on the logit scale."""
+        raise self._refusal("the chain of conditional CDFs")
 
-    def triangular(self, question: str) -> Triangular:
-        """This law as one chain of conditionals, or a reasoned refusal to answer `question`."""
-        raise NotAvailableError(
-            f"{question} must have one chain of conditional laws; got a {type(self).__name__} that has none. "
-            "Ask for logpdf, sample or marginals, or fit with order='given'."
+    def inverse(self, logits: Tensor) -> Tensor:
+        """The y (..., n, d) whose conditional CDFs have these logits."""
+        raise self._refusal("the inverse of the chain of conditional CDFs")
+
+    def marginal(self, output: int, n_paths: int) -> Law:
+        """Law of one output alone, the outputs before it summed out over about `n_paths` quasi-random paths."""
+        raise self._refusal("the CDF of one output")
+
+    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+        """About `size` quasi-random draws (k, n, d) with log-weights (k,), the same at every call."""
+        raise self._refusal("quasi-random draws")
+
+    def _refusal(self, question: str) -> NotAvailableError:
+        return NotAvailableError(
+            f"{question} must come from one chain of conditional laws; got a {type(self).__name__} that has none. "
+            "Ask for logpdf or sample, or fit with order='given'."
         )
 
 
 class Triangular(Distribution):
-    """A law given by its chain of conditional factors; knows its joint CDF transform and its inverse.
+    """A law given by its chain of conditional factors.
 
     `order` lists the outputs as the chain meets them; results keep the outputs in the user's places.
     """
@@ -102,13 +120,10 @@ class Triangular(Distribution):
 
     @abstractmethod
     def first(self) -> Factor:
-        """Law of the first output given x alone."""
-
-    def triangular(self, question: str) -> Triangular:
-        return self
+        """Law of the chain's first output given x alone."""
 
     def readings(self, y: Tensor) -> list[Reading]:
-        """Every output's reading along the chain at y (..., n, d), outputs in the user's places."""
+        """Every output's reading along the chain at y (..., n, d)."""
         factor, found = self.first(), {}
         for i in self.order:
             found[i] = factor.read(y[..., i])
@@ -119,11 +134,9 @@ class Triangular(Distribution):
         return torch.stack([reading.log_density for reading in self.readings(y)]).sum(0)
 
     def logits(self, y: Tensor) -> Tensor:
-        """Logits of the conditional CDFs (..., n, d): the Rosenblatt transform on the logit scale."""
         return torch.stack([reading.logit for reading in self.readings(y)], -1)
 
     def inverse(self, logits: Tensor) -> Tensor:
-        """The y (..., n, d) whose conditional CDFs have these logits."""
         factor, found = self.first(), {}
         for i in self.order:
             found[i] = factor.icdf(logits[..., i])
@@ -131,58 +144,75 @@ class Triangular(Distribution):
         return torch.stack([found[i] for i in range(self.n_outputs)], -1)
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
-        shape = (size, self.n_rows, self.n_outputs)
-        return self.inverse(torch.rand(shape, generator=generator, dtype=torch.float64).logit(eps=1e-16))
+        return self.inverse(random_logits((size, self.n_rows, self.n_outputs), generator))
 
-    def marginal(self, output: int, paths: Tensor) -> Factor:
+    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+        logits = sobol_points(size, self.n_outputs).logit()
+        even = torch.full((size,), -math.log(size), dtype=logits.dtype)
+        return self.inverse(logits[:, None].expand(-1, self.n_rows, -1)), even
+
+    def marginal(self, output: int, n_paths: int) -> Law:
         factor, before = self.first(), self.order.index(output)
+        logits = sobol_points(n_paths, before).logit()
         for i in range(before):
-            shape = (len(paths), self.n_rows)
-            factor = factor.then(factor.icdf(paths[:, None, i].logit().expand(shape)))
-        equal = torch.full((len(paths), 1), -math.log(len(paths)), dtype=paths.dtype)
-        return AveragedFactor(factor, equal) if before else factor
+            factor = factor.then(factor.icdf(logits[:, None, i].expand(-1, self.n_rows)))
+        return AveragedLaw(factor, n_paths) if before else factor
 
 
-class AveragedFactor(Factor):
-    """Average over the last leading axis (k) of a factor: a law known given a path, with the paths summed out."""
+class AveragedLaw(Law):
+    """A law whose last leading axis, of `n_paths`, is averaged over."""
 
-    def __init__(self, factor: Factor, log_weights: Tensor) -> None:
-        self.factor, self.log_weights = factor, log_weights
+    def __init__(self, law: Law, n_paths: int) -> None:
+        self.law, self.n_paths = law, n_paths
 
-    def _members(self, y: Tensor) -> Reading:
-        return self.factor.read(y[..., None, :].expand(*y.shape[:-1], len(self.log_weights), y.shape[-1]))
+    def _spread(self, values: Tensor) -> Tensor:
+        return values[..., None, :].expand(*values.shape[:-1], self.n_paths, values.shape[-1])
 
     def read(self, y: Tensor) -> Reading:
-        logit, log_density = self._members(y)
-        mixed = logit_of_mixture(self.log_weights, logit, -2)
-        return Reading(mixed, torch.logsumexp(self.log_weights + log_density, -2))
+        logit, log_density = self.law.read(self._spread(y))
+        even = torch.full((), -math.log(self.n_paths), dtype=logit.dtype)
+        return Reading(logit_of_mixture(even, logit, -2), torch.logsumexp(even + log_density, -2))
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
-        shape = (*logit.shape[:-1], len(self.log_weights), logit.shape[-1])
-        low, high = self.factor.bracket(logit[..., None, :].expand(shape))
+        low, high = self.law.bracket(self._spread(logit))
         return low.amin(-2), high.amax(-2)
 
-    def then(self, y: Tensor) -> Factor:
-        if y.ndim != 1:
-            raise NotAvailableError("then must be asked at one point a row; got leading axes. Ask point by point.")
-        log_weights = (self.log_weights + self._members(y).log_density).log_softmax(-2)
-        return AveragedFactor(self.factor.then(y.expand(log_weights.shape)), log_weights)
 
-
-class Univariate(Triangular):
-    """The distribution of a single output, from its factor."""
+class Marginal(Distribution):
+    """The distribution of one output of another distribution."""
 
     n_outputs = 1
-    order = (0,)
 
-    def __init__(self, n_rows: int, factor: Factor) -> None:
-        self.n_rows, self._factor = n_rows, factor
+    def __init__(self, joint: Distribution, output: int, n_paths: int) -> None:
+        self.joint, self.output, self.n_paths = joint, output, n_paths
+        self.n_rows = joint.n_rows
 
-    def first(self) -> Factor:
-        return self._factor
+    @cached_property
+    def law(self) -> Law:
+        """The one-dimensional law, found when first asked for."""
+        return self.joint.marginal(self.output, self.n_paths)
 
     def rows(self, index: slice) -> Distribution:
-        raise NotAvailableError("A marginal must be sliced before it is taken; got rows of a marginal.")
+        return Marginal(self.joint.rows(index), self.output, self.n_paths)
+
+    def marginal(self, output: int, n_paths: int) -> Law:
+        return self.law
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        return self.law.read(y[..., 0]).log_density
+
+    def logits(self, y: Tensor) -> Tensor:
+        return self.law.read(y[..., 0]).logit[..., None]
+
+    def inverse(self, logits: Tensor) -> Tensor:
+        return self.law.icdf(logits[..., 0])[..., None]
+
+    def sample(self, size: int, generator: torch.Generator) -> Tensor:
+        return self.joint.sample(size, generator)[..., self.output : self.output + 1]
+
+    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+        draws, log_weights = self.joint.paths(size)
+        return draws[..., self.output : self.output + 1], log_weights
 
 
 class Mixture(Distribution):
@@ -197,39 +227,40 @@ class Mixture(Distribution):
         return torch.logsumexp(each + self.log_weights, -1)
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
-        cell = torch.multinomial(
-            self.log_weights.exp().expand(size, -1), self.n_rows, replacement=True, generator=generator
-        )
-        draws = torch.stack([part.sample(size, generator) for part in self.parts])
-        return draws.gather(0, cell[None, ..., None].expand(1, *draws.shape[1:]))[0]
+        shares = self.log_weights.exp().expand(size, -1)
+        part = torch.multinomial(shares, self.n_rows, replacement=True, generator=generator)
+        draws = torch.stack([law.sample(size, generator) for law in self.parts])
+        return draws.gather(0, part[None, ..., None].expand(1, *draws.shape[1:]))[0]
 
     def rows(self, index: slice) -> Distribution:
         return Mixture([part.rows(index) for part in self.parts], self.log_weights)
 
-    def marginal(self, output: int, paths: Tensor) -> Factor:
-        return MixtureFactor([part.marginal(output, paths) for part in self.parts], self.log_weights)
+    def marginal(self, output: int, n_paths: int) -> Law:
+        return MixtureLaw([part.marginal(output, n_paths) for part in self.parts], self.log_weights)
+
+    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+        each = [part.paths(size // len(self.parts)) for part in self.parts]
+        log_weights = [w + own for w, (_, own) in zip(self.log_weights, each, strict=True)]
+        return torch.cat([draws for draws, _ in each]), torch.cat(log_weights)
 
 
-class MixtureFactor(Factor):
-    """The law of one output under a mixture of distributions, from the law under each."""
+class MixtureLaw(Law):
+    """The law of one output under a mixture of distributions, from its law under each."""
 
-    def __init__(self, factors: Sequence[Factor], log_weights: Tensor) -> None:
-        self.factors = list(factors)
-        self.log_weights = log_weights  # (parts,) or (parts, n)
-
-    def _readings(self, y: Tensor) -> tuple[Reading, Tensor]:
-        logits, log_densities = zip(*(factor.read(y) for factor in self.factors), strict=True)
-        shape = (len(self.factors), *[1] * (y.ndim - 1), -1)
-        return Reading(torch.stack(logits), torch.stack(log_densities)), self.log_weights.reshape(shape)
+    def __init__(self, laws: Sequence[Law], log_weights: Tensor) -> None:
+        self.laws, self.log_weights = list(laws), log_weights
 
     def read(self, y: Tensor) -> Reading:
-        each, log_weights = self._readings(y)
-        mixed = logit_of_mixture(log_weights, each.logit)
-        return Reading(mixed, torch.logsumexp(log_weights + each.log_density, 0))
+        logits, log_densities = zip(*(law.read(y) for law in self.laws), strict=True)
+        log_weights = self.log_weights.view(-1, *[1] * y.ndim)
+        joint = torch.logsumexp(log_weights + torch.stack(log_densities), 0)
+        return Reading(logit_of_mixture(log_weights, torch.stack(logits)), joint)
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
-        lows, highs = zip(*(factor.bracket(logit) for factor in self.factors), strict=True)
+        lows, highs = zip(*(law.bracket(logit) for law in self.laws), strict=True)
         return torch.stack(lows).amin(0), torch.stack(highs).amax(0)
 
-    def then(self, y: Tensor) -> Factor:
-        raise NotAvailableError("A mixture over orders has no next output; got then. Fit with order='given'.")
+
+def random_logits(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Logits of uniform draws, float64, finite."""
+    return torch.rand(shape, generator=generator, dtype=torch.float64).logit(eps=2.0**-54)

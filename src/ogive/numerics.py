@@ -40,7 +40,7 @@ def log_logistic_difference(upper: Tensor, lower: Tensor) -> Tensor:
     return logsigmoid(upper) + logsigmoid(-lower) + log1mexp(finite)
 
 
-def logit_of_mixture(log_weights: Tensor, logits: Tensor, dim: int = 0) -> Tensor:
+def logit_of_mixture(log_weights: Tensor, logits: Tensor, dim: int | tuple[int, ...] = 0) -> Tensor:
     """Logit of sum_m w_m s(z_m), both tails in logs, reduced over `dim`; weights sum to one."""
     log_cdf = torch.logsumexp(log_weights + logsigmoid(logits), dim)
     log_sf = torch.logsumexp(log_weights + logsigmoid(-logits), dim)
@@ -63,14 +63,13 @@ def bracketed_newton(
     low: Tensor,
     high: Tensor,
     *,
-    start: Tensor | None = None,
-    tolerance: float | None = None,
+    tolerance: float = 0.0,
 ) -> Tensor:
     """Solve rising(t) = target elementwise, where rising returns its value and its slope's logarithm.
 
     The bracket [low, high] is widened until it holds the root, then every step is Newton's where that falls
-    inside the bracket and bisection where it does not. A point stops when its Newton step is below
-    `tolerance` times its scale (default: four units of the last place) or its bracket has closed.
+    inside the bracket and bisection where it does not. A point settles when its step is below `tolerance` times
+    its scale, the larger of |t| and the first bracket's width; never less than four units in the last place.
 
     Raises
     ------
@@ -78,19 +77,18 @@ def bracketed_newton(
         When a point has not settled after `MAX_NEWTON_STEPS`; it is never returned half solved.
     """
     unit = torch.finfo(target.dtype).eps
-    tolerance = 4.0 * unit if tolerance is None else tolerance
     low, high = _widen(rising, target, low, high)
-    point = 0.5 * (low + high) if start is None else torch.minimum(torch.maximum(start, low), high)
-    width_before = high - low
+    width = high - low
+    width_before = width
+    point = 0.5 * (low + high)
     for step in range(MAX_NEWTON_STEPS):
         value, log_slope = rising(point)
         excess = value - target
         low = torch.where(excess <= 0, point, low)
         high = torch.where(excess >= 0, point, high)
         newton = point - excess * torch.exp(-log_slope)
-        scale = torch.maximum(point.abs(), torch.ones_like(point))
-        settled = (newton - point).abs() <= tolerance * scale
-        settled |= (high - low) <= unit * scale
+        small = max(tolerance, 4.0 * unit) * torch.maximum(point.abs(), width)
+        settled = ((newton - point).abs() <= small) | (high - low <= small)
         if bool(settled.all()):
             return torch.minimum(torch.maximum(newton, low), high)
         inside = (newton >= low) & (newton <= high)
@@ -111,7 +109,8 @@ def _widen(
     """Move each end outwards, doubling, until rising(low) <= target <= rising(high)."""
     for sign, end in ((-1.0, "low"), (1.0, "high")):
         bound = low if end == "low" else high
-        reach = (high - low).clamp(min=1.0)
+        reach = torch.maximum(high - low, (high.abs() + low.abs()) * torch.finfo(low.dtype).eps)
+        reach = torch.where(reach > 0, reach, torch.ones_like(reach))
         for _ in range(MAX_NEWTON_STEPS):
             short = sign * (target - rising(bound)[0]) > 0
             if not bool(short.any()):

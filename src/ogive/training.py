@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .errors import NumericalError, TrainingStoppedWarning
@@ -59,6 +61,10 @@ class History:
     validation: list[list[float]] = field(default_factory=list)
     best_epoch: list[int] = field(default_factory=list)
     best_validation: list[float] = field(default_factory=list)
+
+    def as_arrays(self) -> dict[str, NDArray[np.float64]]:
+        """The four lists as arrays by name."""
+        return {name: np.asarray(values, dtype=np.float64) for name, values in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -143,16 +149,14 @@ class _State:
         self._restart()
 
     def _restart(self) -> None:
+        """Point the optimiser at the buffers as they now are."""
         recipe = self.recipe
         self.handles = [nn.Parameter(value) for value in self.flat.values]
         for handle, grad in zip(self.handles, self.flat.grads, strict=True):
             handle.grad = grad
-        old = getattr(self, "optimizer", None)
         self.optimizer = torch.optim.AdamW(
             self.handles, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
         )
-        if old is not None:
-            self.optimizer.load_state_dict(old)
         self.drop = Dropout(self.rates, self.generator) if bool((self.rates > 0).any()) else None
         self.noisy = bool((self.noise_x.on > 0).any())
 
@@ -180,8 +184,7 @@ class _State:
         density = network.readings(features, chain, shift=shift, drop=self.drop).log_density.sum(1)
         loss = -(density * weights).sum(1) / weights.sum(1)
         objective = loss + self.noise_x.penalty() + self.noise_y.penalty() if self.noisy else loss
-        self.flat.zero_grad()
-        objective.sum().backward()
+        self.flat.differentiate(objective.sum())
         self.flat.clip(self.recipe.clip)
         self.optimizer.step()
         self.steps += 1
@@ -229,7 +232,6 @@ class _State:
             state = self.optimizer.state_dict()
             for entry in state["state"].values():
                 entry.update({name: entry[name][keep] for name in ("exp_avg", "exp_avg_sq")})
-            self.optimizer = state
             self.alive, self.rates = self.alive[keep], self.rates[keep]
             self.average = [average[keep] for average in self.average]
             self.network.order = self.network.order[keep]
@@ -237,6 +239,7 @@ class _State:
                 noise.on = noise.on[keep]
             self.flat.keep(keep)
             self._restart()
+            self.optimizer.load_state_dict(state)
         return True
 
     def finish(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 
@@ -48,6 +49,11 @@ class Architecture:
     def as_dict(self) -> dict[str, object]:
         """Plain values for a JSON header."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Architecture:
+        """The inverse of `as_dict`, also after a trip through JSON, which knows no tuples."""
+        return cls(**{name: _as_tuples(value) for name, value in values.items()})
 
     def build(self, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> CDFNetwork:
         """A network with fresh parameters drawn from `generator`."""
@@ -98,3 +104,7 @@ class Architecture:
         else:
             link = TruncatedLink()
         return link if self.delta is None else CentralDifference(link, self.delta)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(_as_tuples(part) for part in value) if isinstance(value, list | tuple) else value

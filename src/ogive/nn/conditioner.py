@@ -7,16 +7,23 @@ condition features (f, c, n) of the chosen factors. The weights on later outputs
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from .linear import ALL, Chosen, FactorLinear, chosen
+from .linear import ALL, Chosen, FactorLinear
 
-__all__ = ["ChainConditioner", "TrunkConditioner"]
+__all__ = ["ChainConditioner", "Conditioner", "TrunkConditioner"]
 
 Drop = Callable[[Tensor, Chosen], Tensor]
+
+
+class Conditioner(nn.Module):
+    """Condition features for every layer of a stack; `widths` are their numbers."""
+
+    widths: list[int]
 
 
 class MaskedInput(nn.Module):
@@ -40,7 +47,7 @@ class MaskedInput(nn.Module):
         """(f, n_out, n) from x (m, p, n) and the outputs (m, k, n) that come first in the chain; m may be 1."""
         n_members, n_outputs = self.of_y[at].shape[:2]
         known = before.shape[1]
-        hidden = self.of_x(_per_factor(x, n_members, n_outputs), at)
+        hidden: Tensor = self.of_x(_per_factor(x, n_members, n_outputs), at)
         if known == 0:
             return hidden
         weight = (self.of_y[at] * self.mask[:, at[1]]).flatten(0, 1)[..., :known]
@@ -51,17 +58,20 @@ def _per_factor(rows: Tensor, n_members: int, n_outputs: int) -> Tensor:
     return rows[:, None].expand(n_members, n_outputs, *rows.shape[1:]).flatten(0, 1)
 
 
-class TrunkConditioner(nn.Module):
+class TrunkConditioner(Conditioner):
     """A trunk of SiLU layers for each factor; every layer of the stack reads its last hidden features."""
 
     def __init__(
-        self, factors: tuple[int, int], n_features: int, hidden: Sequence[int], n_layers: int, generator: torch.Generator
+        self,
+        factors: tuple[int, int],
+        n_features: int,
+        hidden: Sequence[int],
+        n_layers: int,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
         self.entry = MaskedInput(factors, n_features, hidden[0], generator)
-        self.middle = nn.ModuleList(
-            FactorLinear(factors, n_in, n_out, generator) for n_in, n_out in zip(hidden, hidden[1:], strict=False)
-        )
+        self.middle = nn.ModuleList(FactorLinear(factors, n_in, n_out, generator) for n_in, n_out in pairwise(hidden))
         self.widths = [hidden[-1]] * n_layers
 
     def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, drop: Drop | None = None) -> list[Tensor]:
@@ -73,7 +83,7 @@ class TrunkConditioner(nn.Module):
         return [h] * len(self.widths)
 
 
-class ChainConditioner(nn.Module):
+class ChainConditioner(Conditioner):
     """The paper's conditions: c1 = tanh(linear(x, y_<i)), c(l+1) = tanh(linear(c(l))), one for each layer."""
 
     def __init__(
@@ -81,9 +91,7 @@ class ChainConditioner(nn.Module):
     ) -> None:
         super().__init__()
         self.entry = MaskedInput(factors, n_features, widths[0], generator)
-        self.links = nn.ModuleList(
-            FactorLinear(factors, n_in, n_out, generator) for n_in, n_out in zip(widths, widths[1:], strict=False)
-        )
+        self.links = nn.ModuleList(FactorLinear(factors, n_in, n_out, generator) for n_in, n_out in pairwise(widths))
         self.widths = list(widths)
 
     def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, drop: Drop | None = None) -> list[Tensor]:

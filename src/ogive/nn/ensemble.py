@@ -6,155 +6,186 @@ the densities that each gave to the outputs before it. They travel as logarithms
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import math
 
 import torch
 from torch import Tensor
 
-from ..distribution import Distribution, Factor, Reading, Triangular
-from ..numerics import logit_of_mixture
-from .jet import Jet
-from .linear import Chosen
+from ..distribution import Distribution, Factor, Law, Reading, Triangular, random_logits
+from ..numerics import bracketed_newton, logit_of_mixture, sobol_points
+from .factors import FactorNetwork, MemberFactor
 
-Rising = Callable[[Tensor], Jet]
-
-if TYPE_CHECKING:
-    from .cdf import CDFNetwork
-
-__all__ = ["Ensemble", "EnsembleFactor"]
-
-LINES_AT_ONCE = 1 << 22
+__all__ = ["Ensemble", "EnsembleFactor", "PathLaw"]
 
 
 class Ensemble(Triangular):
-    """p(y | x) of the chosen members for features (1, p, n), in the user's units."""
+    """p(y | x) of the chosen members for scaled features (1, p, n), in the user's units."""
 
-    def __init__(self, network: CDFNetwork, features: Tensor, members: slice) -> None:
-        self.network, self.members = network, members
-        self.features = features if features.ndim == 3 else features[None]
+    def __init__(self, network: FactorNetwork, features: Tensor, members: slice) -> None:
+        self.network, self.members, self.features = network, members, features
         self.order = tuple(network.order[members][0].tolist())
-        self.n_rows, self.n_outputs = self.features.shape[-1], network.n_outputs
-        self.log_weights = network.log_weights[members].log_softmax(0)
+        self.n_rows, self.n_outputs = features.shape[-1], network.n_outputs
+        self.log_weights = network.log_weights[members].log_softmax(0).to(features.dtype)
 
     def rows(self, index: slice) -> Distribution:
         return Ensemble(self.network, self.features[..., index], self.members)
 
     def first(self) -> Factor:
-        nothing = self.features[:, :0]
-        log_weights = self.log_weights[:, None].to(self.features.dtype)
-        return EnsembleFactor(self, 0, self.features, nothing, log_weights.expand(-1, self.n_rows), ())
+        return EnsembleFactor(self, self._start(), self.log_weights[:, None].expand(-1, self.n_rows))
 
     def log_prob(self, y: Tensor) -> Tensor:
-        leading, network = y.shape[:-2], self.network
-        scaled = network.scale_y(y).to(self.features.dtype).flatten(0, -2)
-        features = self.features.repeat(1, 1, leading.numel()) if leading else self.features
-        reading = network.readings(features, network.chain(scaled, self.members), self.members)
-        joint = torch.logsumexp(self.log_weights[:, None].to(scaled.dtype) + reading.log_density.sum(1), 0)
-        return (joint + network.scale_y.log_jacobian.sum().to(joint.dtype)).view(*leading, self.n_rows)
+        if y.ndim > 2:
+            return super().log_prob(y)
+        network = self.network
+        chain = network.chain(network.scale_y(y).to(self.features.dtype), self.members)
+        reading = network.readings(self.features, chain, self.members)
+        joint = torch.logsumexp(self.log_weights[:, None] + reading.log_density.sum(1), 0)
+        return joint + network.scale_y.log_jacobian.sum().to(joint.dtype)
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         """Draws at the price of one member: each picks its member first, then walks that member's chain."""
         cells = size * self.n_rows
         member = torch.multinomial(self.log_weights.exp(), cells, replacement=True, generator=generator)
-        level = torch.rand(cells, self.n_outputs, generator=generator, dtype=torch.float64)
-        logits = level.logit(eps=1e-16).to(self.features.dtype)
+        logits = random_logits((cells, self.n_outputs), generator).to(self.features.dtype)
         draws = torch.empty_like(logits)
-        every = range(*self.members.indices(self.network.n_members))
-        for k, place in enumerate(every):
+        for k, place in enumerate(range(*self.members.indices(self.network.n_members))):
             mine = (member == k).nonzero()[:, 0]
-            alone = Ensemble(self.network, self.features, slice(place, place + 1))
-            factor = alone.first().take(mine % self.n_rows)
-            for i in self.order:
-                y = factor.icdf(logits[mine, i])
-                draws[mine, i] = y
-                factor = factor.then(y) if i != self.order[-1] else factor
-        return draws.view(size, self.n_rows, self.n_outputs)
+            alone = MemberFactor(self.network, slice(place, place + 1), self.features, self.features[:, :0])
+            draws[mine] = self._walk(alone.take(mine % self.n_rows), logits[mine].T[None])[0].T
+        return self._unscaled(draws).view(size, self.n_rows, self.n_outputs)
+
+    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+        """About `size` quasi-random draws (k, n, d) of the joint law with log-weights (k,); no randomness.
+
+        Every member walks its own chain from its own Sobol points, so the weights of members are exact.
+        """
+        n_members, chain = self._member_paths(size, self.n_outputs)
+        each = chain.shape[-1] // self.n_rows
+        draws = chain.view(n_members, self.n_outputs, each, self.n_rows).permute(0, 2, 3, 1).flatten(0, 1)
+        log_weights = (self.log_weights - math.log(each)).repeat_interleave(each)
+        return self._unscaled(draws), log_weights
+
+    def marginal(self, output: int, n_paths: int) -> Law:
+        place = self.order.index(output)
+        if place == 0:
+            return self.first()
+        _, chain = self._member_paths(n_paths, place)
+        each = chain.shape[-1] // self.n_rows
+        member = MemberFactor(self.network, self.members, self.features.repeat(1, 1, each), chain)
+        return PathLaw(self, member, self.log_weights - math.log(each))
+
+    def _member_paths(self, size: int, length: int) -> tuple[int, Tensor]:
+        """The first `length` outputs (m, length, k n) in chain order along each member's own Sobol points."""
+        n_members = len(self.log_weights)
+        each = 1 << max(0, math.ceil(math.log2(size / n_members)))
+        points = sobol_points(n_members * each, length).view(n_members, each, length)  # blocks stay well spread
+        logits = points.logit().mT[..., None].expand(-1, -1, -1, self.n_rows).flatten(2)
+        start = self._start().take(torch.arange(self.n_rows).repeat(each))
+        return n_members, self._walk(start, logits.to(self.features.dtype))
+
+    def _start(self) -> MemberFactor:
+        return MemberFactor(self.network, self.members, self.features, self.features[:, :0])
+
+    @staticmethod
+    def _walk(factor: MemberFactor, logits: Tensor) -> Tensor:
+        """Scaled outputs (m, length, N) whose conditional logits under each member alone are `logits`."""
+        found: list[Tensor] = []
+        for logit in logits.unbind(1):
+            factor = factor.then(found[-1]) if found else factor
+            found.append(_member_quantile(factor, logit[:, None]))
+        return torch.cat(found, 1)
+
+    def _unscaled(self, chain: Tensor) -> Tensor:
+        """User's units and order, for scaled outputs (..., d) in chain order."""
+        place = [self.order.index(i) for i in range(self.n_outputs)]
+        scale_y = self.network.scale_y
+        return (scale_y.center + scale_y.scale * chain[..., place].to(scale_y.center.dtype)).to(chain.dtype)
 
 
-class EnsembleFactor(Factor):
-    """One link of the ensemble's chain; `leading` are the draws over which the outputs before it vary.
+def _member_quantile(factor: MemberFactor, logit: Tensor) -> Tensor:
+    def rising(point: Tensor) -> tuple[Tensor, Tensor]:
+        reading = factor.read(point)
+        return reading.logit, reading.log_slope
 
-    The condition biases are computed once, when the factor is made; reading it at many points costs lines only.
-    Rows and leading axes are flat inside: N = leading x n.
-    """
+    return bracketed_newton(rising, logit, *factor.bracket(logit))
 
-    def __init__(
-        self,
-        law: Ensemble,
-        place: int,
-        features: Tensor,
-        before: Tensor,
-        log_weights: Tensor,
-        leading: tuple[int, ...],
-        biases: list[Tensor] | None = None,
-    ) -> None:
-        network = law.network
-        self.law, self.place, self.features, self.before = law, place, features, before
-        self.log_weights, self.leading = log_weights, leading
-        self.at: Chosen = (law.members, slice(place, place + 1))
-        if biases is None:
-            biases = network.stack.biases(network.conditioner(features, before, self.at), self.at)
-        self.biases = biases
-        output = law.order[place]
-        self.center, self.scale = network.scale_y.center[output], network.scale_y.scale[output]
-        self.ends = network.ends(self.at, features.dtype)
 
-    def take(self, index: Tensor) -> EnsembleFactor:
-        """The factor of some flat rows, with repetition."""
-        features, before = self.features[..., index], self.before[..., index]
-        biases = [bias[..., index] for bias in self.biases]
-        return EnsembleFactor(self.law, self.place, features, before, self.log_weights[..., index], (), biases)
+class ScaledLaw(Law):
+    """A law in the user's units over a `MemberFactor` in scaled ones."""
 
-    def read(self, y: Tensor) -> Reading:
-        logit, log_density = self._members(y)
-        log_weights = self.log_weights[:, None]
-        mixed = logit_of_mixture(log_weights, logit) if len(logit) > 1 else logit[0]
-        joint = torch.logsumexp(log_weights + log_density, 0) if len(logit) > 1 else log_density[0]
-        return Reading(mixed.view_as(y), joint.view_as(y) - self.scale.log().to(joint.dtype))
-
-    def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
-        stack, link = self.law.network.stack, self.law.network.link
-        flat = logit.reshape(1, -1, self.features.shape[-1]).expand(self.log_weights.shape[0], -1, -1)
-        target = link.target(self._rising(self.biases), flat, self.ends)
-        low, high = stack.bracket(target, self.biases, self.at)
-        low, high = torch.maximum(low, self.ends[0]).amin(0), torch.minimum(high, self.ends[1]).amax(0)
-        return self._unscaled(low).view_as(logit), self._unscaled(high).view_as(logit)
-
-    def then(self, y: Tensor) -> Factor:
-        log_density = self._members(y).log_density
-        points = log_density.shape[1]
-        log_weights = (self.log_weights[:, None] + log_density).flatten(1).log_softmax(0)
-        features, before = (rows.repeat(1, 1, points) for rows in (self.features, self.before))
-        before = torch.cat([before, self._scaled(y).reshape(1, 1, -1)], 1)
-        return EnsembleFactor(self.law, self.place + 1, features, before, log_weights, tuple(y.shape[:-1]))
+    def __init__(self, law: Ensemble, member: MemberFactor) -> None:
+        self.law, self.member = law, member
+        scale_y, output = law.network.scale_y, law.order[member.before.shape[1]]
+        self.center, self.scale = scale_y.center[output], scale_y.scale[output]
 
     def _scaled(self, y: Tensor) -> Tensor:
-        return ((y.to(self.center.dtype) - self.center) / self.scale).to(self.features.dtype)
+        return ((y.to(self.center.dtype) - self.center) / self.scale).to(self.law.features.dtype)
 
     def _unscaled(self, point: Tensor) -> Tensor:
         return (self.center + self.scale * point.to(self.center.dtype)).to(point.dtype)
 
-    def _rising(self, biases: list[Tensor]) -> Rising:
-        return lambda point: self.law.network.stack(point, biases, self.at)
+    def _log_scale(self, like: Tensor) -> Tensor:
+        return self.scale.log().to(like.dtype)
+
+
+class EnsembleFactor(ScaledLaw, Factor):
+    """One link of the ensemble's chain; `log_weights` (m, N) are the members' weights given the outputs before.
+
+    Points are (..., N) with N flat over the draws and rows of the outputs before.
+    """
+
+    def __init__(self, law: Ensemble, member: MemberFactor, log_weights: Tensor) -> None:
+        super().__init__(law, member)
+        self.log_weights = log_weights
 
     def _members(self, y: Tensor) -> Reading:
-        """Each member's reading in scaled units, (m, q, N), in pieces that stay within the cache."""
-        n_members, rows = self.log_weights.shape
-        point = self._scaled(y).reshape(1, -1, rows).expand(n_members, -1, -1)
-        lines = sum(bias[..., 0].numel() for bias in self.biases)
-        points_at_once = max(1, LINES_AT_ONCE // lines)
-        step = max(1, points_at_once // point.shape[1])
-        depth = max(1, points_at_once // step)
-        if step >= rows and depth >= point.shape[1]:
-            return self._read_piece(point, slice(None))
-        pieces = []
-        for start in range(0, rows, step):
-            here = slice(start, start + step)
-            found = [self._read_piece(part, here) for part in point[..., here].split(depth, 1)]
-            pieces.append([torch.cat(parts, 1) for parts in zip(*found, strict=True)])
-        return Reading(*(torch.cat(parts, -1) for parts in zip(*pieces, strict=True)))
+        point = self._scaled(y).reshape(1, -1, self.log_weights.shape[1])
+        return self.member.read(point.expand(len(self.log_weights), -1, -1))
 
-    def _read_piece(self, point: Tensor, rows: slice) -> Reading:
-        biases = [bias[..., rows] for bias in self.biases]
-        return self.law.network.link.read(self._rising(biases), point, self.ends)
+    def read(self, y: Tensor) -> Reading:
+        logit, log_density = self._members(y)
+        if len(logit) == 1:
+            return Reading(logit.view_as(y), log_density.view_as(y) - self._log_scale(log_density))
+        log_weights = self.log_weights[:, None]
+        joint = torch.logsumexp(log_weights + log_density, 0) - self._log_scale(log_density)
+        return Reading(logit_of_mixture(log_weights, logit).view_as(y), joint.view_as(y))
+
+    def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
+        flat = logit.reshape(1, -1, self.log_weights.shape[1])
+        low, high = self.member.bracket(flat.expand(len(self.log_weights), -1, -1))
+        return self._unscaled(low.amin(0)).view_as(logit), self._unscaled(high.amax(0)).view_as(logit)
+
+    def then(self, y: Tensor) -> Factor:
+        log_density = self._members(y).log_density
+        log_weights = (self.log_weights[:, None] + log_density).flatten(1).log_softmax(0)
+        return EnsembleFactor(self.law, self.member.then(self._scaled(y).reshape(1, -1, y.shape[-1])), log_weights)
+
+
+class PathLaw(ScaledLaw):
+    """The marginal law of a later output: each member's conditional laws averaged over its own k paths."""
+
+    def __init__(self, law: Ensemble, member: MemberFactor, log_weights: Tensor) -> None:
+        super().__init__(law, member)
+        self.log_weights = log_weights[:, None, None, None]
+        self.n_paths = len(log_weights) * (member.features.shape[-1] // law.n_rows)
+
+    def _shape(self, depth: int) -> tuple[int, int, int, int]:
+        return (len(self.log_weights), depth, -1, self.law.n_rows)
+
+    def read(self, y: Tensor) -> Reading:
+        flat = self._scaled(y).reshape(1, -1, 1, self.law.n_rows)
+        each = self.member.features.shape[-1] // self.law.n_rows
+        point = flat.expand(len(self.log_weights), -1, each, -1).flatten(2)
+        logit, log_density = (part.view(self._shape(flat.shape[1])) for part in self.member.read(point))
+        joint = torch.logsumexp(self.log_weights + log_density, (0, 2)) - self._log_scale(log_density)
+        return Reading(logit_of_mixture(self.log_weights, logit, (0, 2)).view_as(y), joint.view_as(y))
+
+    def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
+        flat = logit.reshape(1, -1, 1, self.law.n_rows)
+        each = self.member.features.shape[-1] // self.law.n_rows
+        low, high = self.member.bracket(flat.expand(len(self.log_weights), -1, each, -1).flatten(2))
+        shape = self._shape(flat.shape[1])
+        return (
+            self._unscaled(low.view(shape).amin((0, 2))).view_as(logit),
+            self._unscaled(high.view(shape).amax((0, 2))).view_as(logit),
+        )

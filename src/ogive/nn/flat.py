@@ -5,8 +5,6 @@ Clipping, averaging, keeping the best and dropping members then act on rows of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -16,23 +14,27 @@ __all__ = ["FlatParameters"]
 class FlatParameters:
     """The parameters (m, d, ...) of a module as views of buffers (m, d, size); one buffer for each width d.
 
-    Gradients accumulate into buffers of the same shape. Parameters that no gradient reaches stay as they are.
+    Gradients are gathered into buffers of the same shape.
     """
 
     def __init__(self, module: nn.Module) -> None:
         self.parameters = list(module.parameters())
+        widths = sorted({p.shape[1] for p in self.parameters})
+        self.groups = [[p for p in self.parameters if p.shape[1] == width] for width in widths]
         self.values: list[Tensor] = []
         self.grads: list[Tensor] = []
-        for group in self._groups():
+        for group in self.groups:
             flat = torch.cat([p.detach().flatten(2) for p in group], 2)
             self.values.append(flat)
             self.grads.append(torch.zeros_like(flat))
         self._attach()
 
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for grad in self.grads:
-            grad.zero_()
+    def differentiate(self, loss: Tensor) -> None:
+        """Put the gradients of `loss` into the buffers; a parameter it does not depend on gets zero."""
+        found = iter(torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True))
+        by_parameter = dict(zip(map(id, self.parameters), found, strict=True))
+        for group, grad in zip(self.groups, self.grads, strict=True):
+            torch.cat([by_parameter[id(p)].flatten(2) for p in group], 2, out=grad)
 
     def clip(self, largest: float) -> None:
         """Scale each member's gradient down to the norm `largest`; a member's step never depends on another's."""
@@ -56,16 +58,11 @@ class FlatParameters:
         self.grads = [grad[members] for grad in self.grads]
         self._attach()
 
-    def _groups(self) -> Iterator[list[nn.Parameter]]:
-        for width in sorted({p.shape[1] for p in self.parameters}):
-            yield [p for p in self.parameters if p.shape[1] == width]
-
     def _attach(self) -> None:
-        for group, value, grad in zip(self._groups(), self.values, self.grads, strict=True):
+        for group, value in zip(self.groups, self.values, strict=True):
             start = 0
             for parameter in group:
                 shape = (*value.shape[:2], *parameter.shape[2:])
                 size = parameter[0, 0].numel()
                 parameter.data = value[..., start : start + size].view(shape)
-                parameter.grad = grad[..., start : start + size].view(shape)
                 start += size

@@ -27,6 +27,8 @@ Ends = tuple[Tensor, Tensor]
 class Link(ABC):
     """A way to read a law on the support between two ends from a rising function."""
 
+    bounded = True
+
     @abstractmethod
     def read(self, rising: Rising, point: Tensor, ends: Ends) -> Reading:
         """Logit of the CDF and log-density at `point`, in scaled units."""
@@ -42,6 +44,8 @@ class Link(ABC):
 
 class LogisticLink(Link):
     """F = s(O) on the whole line: logistic tails, no ends to evaluate."""
+
+    bounded = False
 
     def read(self, rising: Rising, point: Tensor, ends: Ends) -> Reading:
         value, log_slope = rising(point)
@@ -114,7 +118,7 @@ class CentralDifference(Link):
     """
 
     def __init__(self, link: Link, delta: float) -> None:
-        self.link, self.delta = link, delta
+        self.link, self.delta, self.bounded = link, delta, link.bounded
 
     def read(self, rising: Rising, point: Tensor, ends: Ends) -> Reading:
         exact = self.link.read(rising, point, ends)
@@ -130,7 +134,9 @@ class CentralDifference(Link):
 
 def _values(rising: Rising, *points: Tensor) -> tuple[Tensor, ...]:
     """O at several sets of points in one pass."""
-    return rising(torch.cat(points, 1)).value.split([p.shape[1] for p in points], 1)
+    sizes = [p.shape[1] for p in points]
+    values: tuple[Tensor, ...] = rising(torch.cat(points, 1)).value.split(sizes, 1)
+    return values
 
 
 def _apart(below: Tensor, above: Tensor) -> Tensor:

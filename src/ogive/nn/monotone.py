@@ -49,7 +49,8 @@ class Lines(nn.Module):
 
     def bias(self, condition: Tensor, at: Chosen = ALL) -> Tensor:
         """What the conditions add to each line, (f, lines, n)."""
-        return self.shift(condition, at)
+        bias: Tensor = self.shift(condition, at)
+        return bias
 
     def rise(self, below: Jet, bias: Tensor, at: Chosen) -> Jet:
         """Jets of all lines, (f, n_out, u, g, q, n), for features below (f, n_in, q, n)."""
@@ -96,7 +97,7 @@ class HardMinMaxLayer(Lines):
 class SquashLayer(Lines):
     """tanh units with a slight leak, so that the stack still reaches both infinities."""
 
-    leak = 0.01
+    leak = 0.1
 
     def forward(self, below: Jet, bias: Tensor, at: Chosen = ALL) -> Jet:
         line = self.rise(below, bias, at)

@@ -27,7 +27,8 @@ __all__ = ["hard_bracket", "plain_soft_min_max", "soft_min_max"]
 
 def soft_min_max(point: Tensor, bias: Tensor, log_weight: Tensor) -> Jet:
     """Jet of the network at `point` (f, q, n) for lines with `bias` (f, u, g, n) and `log_weight` (f, u, g)."""
-    return Jet(*_SoftMinMax.apply(point, bias, log_weight))
+    value, log_slope = _SoftMinMax.apply(point, bias, log_weight)  # type: ignore[no-untyped-call]
+    return Jet(value, log_slope)
 
 
 def plain_soft_min_max(line: Jet, unit_axis: int, group_axis: int) -> Jet:

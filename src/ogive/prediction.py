@@ -1,0 +1,333 @@
+"""What a user asks of a fitted model: the NumPy face of a distribution, in the units of y.
+
+Rows are worked through in pieces of fixed size in float64, so an answer does not depend on the rows around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, logit
+from torch import Tensor
+
+from .arrays import Array, columns_of, probabilities, seed_of
+from .distribution import Distribution, Law, Marginal
+from .draws import crps_of_draws, densest_draw, energy_of_draws, moments_of_draws
+from .errors import DataError, NotAvailableError
+from .quadrature import Quadrature
+
+__all__ = ["Prediction"]
+
+CELLS_AT_ONCE = 2048
+PATHS = 256
+JOINT_PATHS = 512
+CELLS_A_ROW = 128
+
+
+class Prediction:
+    r"""The predicted law :math:`p(y \mid x)` of d outputs for each of n rows.
+
+    Everything follows from the conditional CDFs :math:`F_i(y_i \mid x, y_{<i})` and their exact slopes.
+
+    Parameters
+    ----------
+    law : Distribution
+        The law in float64.
+    output_names : sequence of str
+        Names of the d outputs.
+
+    Notes
+    -----
+    `logpdf`, `pit`, `inverse_pit`, `sample` and, for one output, `cdf`, `sf`, `ppf` are exact to rounding.
+    Moments and scores of one output are integrated by Gauss-Legendre panels (relative error about 1e-4 and mostly
+    far less). The marginal law of a later output averages its conditional laws over 256 quasi-random paths of the
+    outputs before it, and joint moments use 512 of them: relative error about 1e-3. Neither draws on randomness:
+    the same question has the same answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ogive import OgiveRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (400, 1))
+    >>> y = X[:, 0] + rng.choice([-2.0, 2.0], 400) + 0.1 * rng.normal(size=400)
+    >>> p = OgiveRegressor(random_state=0, max_epochs=40).fit(X, y).predict_dist(X[:5])
+    >>> bool((p.pdf(X[:5, 0]) < p.pdf(X[:5, 0] + 2)).all())  # two humps, nothing between them
+    True
+    """
+
+    def __init__(self, law: Distribution, output_names: Sequence[str]) -> None:
+        self._law = law
+        self.output_names = list(output_names)
+
+    # Shape and rows
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs d."""
+        return self._law.n_outputs
+
+    def __len__(self) -> int:
+        return self._law.n_rows
+
+    def __getitem__(self, index: int | slice) -> Prediction:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            return Prediction(self._law.rows(slice(start, max(stop, start), step)), self.output_names)
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"row must lie in 0..{len(self) - 1}; got {index}.")
+        return Prediction(self._law.rows(slice(place, place + 1)), self.output_names)
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Prediction(n_rows={len(self)}, outputs={self.output_names})"
+
+    # Density and CDF
+
+    def logpdf(self, y: Any) -> Array:
+        """Joint log-density, (n,) or (k, n) for y with leading axes; finite for every finite y in the support."""
+        points, _ = self._points(y)
+        return self._by_rows(lambda law, part: law.log_prob(part), points, -2)
+
+    def pdf(self, y: Any) -> Array:
+        """Joint density."""
+        return np.asarray(np.exp(self.logpdf(y)))
+
+    def logs(self, y: Any) -> Array:
+        """Logarithmic score -log p(y), (n,); smaller is better."""
+        return -self.logpdf(y)
+
+    def pit(self, y: Any) -> Array:
+        """Each output's CDF given x and the outputs before it in the chain (..., n, d); uniform if the law is right."""
+        points, _ = self._points(y)
+        return np.asarray(expit(self._by_rows(lambda law, part: law.logits(part), points, -2, -2)))
+
+    def inverse_pit(self, u: Any) -> Array:
+        """The y (..., n, d) whose `pit` is u: the exact inverse."""
+        levels, _ = self._points(u, "u")
+        logits = torch.tensor(logit(probabilities(levels.numpy(), "u")))
+        return self._by_rows(lambda law, part: law.inverse(part), logits, -2, -2)
+
+    def cdf(self, y: Any) -> Array:
+        """P(Y <= y), for one output."""
+        return np.asarray(expit(self._logits(y, "cdf")))
+
+    def sf(self, y: Any) -> Array:
+        """P(Y > y), for one output; accurate far into the upper tail."""
+        return np.asarray(expit(-self._logits(y, "sf")))
+
+    def logcdf(self, y: Any) -> Array:
+        """log P(Y <= y), for one output."""
+        return np.asarray(log_expit(self._logits(y, "logcdf")))
+
+    def logsf(self, y: Any) -> Array:
+        """log P(Y > y), for one output."""
+        return np.asarray(log_expit(-self._logits(y, "logsf")))
+
+    def _logits(self, y: Any, question: str) -> Array:
+        self._one_output(question)
+        points, _ = self._points(y)
+        return self._by_rows(lambda law, part: law.logits(part)[..., 0], points, -2)
+
+    # Quantiles
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """Quantiles of one output: (n,) for a scalar level, (n, q) for several."""
+        self._one_output("ppf")
+        found = self.quantiles(q)[:, 0]
+        return found[:, 0] if np.ndim(q) == 0 else found
+
+    def isf(self, q: ArrayLike) -> Array:
+        """Points exceeded with probability q, for one output."""
+        self._one_output("isf")
+        found = self._quantiles_of_logits(-logit(probabilities(q)))[:, 0]
+        return found[:, 0] if np.ndim(q) == 0 else found
+
+    def quantiles(self, q: ArrayLike) -> Array:
+        """Marginal quantiles (n, d, q)."""
+        return self._quantiles_of_logits(logit(probabilities(q)))
+
+    def _quantiles_of_logits(self, logits: Any) -> Array:
+        levels = torch.tensor(np.atleast_1d(logits).ravel())[:, None]
+
+        def of_output(law: Law, n: int) -> Tensor:
+            return law.icdf(levels.expand(-1, n)).T
+
+        return self._by_output(of_output, cells=len(levels))
+
+    def median(self) -> Array:
+        """Marginal medians (n, d)."""
+        return self.quantiles(0.5)[..., 0]
+
+    def interval(self, coverage: float = 0.9) -> Array:
+        """Central marginal intervals (n, d, 2)."""
+        if not 0.0 < coverage < 1.0:
+            raise DataError(f"coverage must lie strictly between 0 and 1; got {coverage}. Use 0.9 for 90 %.")
+        return self.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+
+    # Moments
+
+    def mean(self) -> Array:
+        """Means (n, d)."""
+        return self._moments()[0]
+
+    def var(self) -> Array:
+        """Variances (n, d)."""
+        return np.diagonal(self._moments()[1], axis1=-2, axis2=-1).copy()
+
+    def std(self) -> Array:
+        """Standard deviations (n, d)."""
+        return np.sqrt(self.var())
+
+    def cov(self) -> Array:
+        """Covariances (n, d, d)."""
+        return self._moments()[1]
+
+    def mode(self) -> Array:
+        """Most dense of the quadrature nodes (one output) or of 512 joint quasi-random draws, (n, d)."""
+        if self.n_outputs == 1:
+            return self._by_output(lambda law, n: _quadrature(law, n).densest()[:, None])[..., 0]
+
+        return self._by_rows(lambda law, _: densest_draw(law, JOINT_PATHS), self._no_points(), -2, -2, CELLS_A_ROW)
+
+    def _moments(self) -> tuple[Array, Array]:
+        if self.n_outputs == 1:
+
+            def both(law: Law, n: int) -> Tensor:
+                rule = _quadrature(law, n)
+                return torch.stack([rule.mean(), rule.variance()], -1)
+
+            found = self._by_output(both)
+            return found[..., 0], found[..., 1:]
+
+        found = self._by_rows(lambda law, _: moments_of_draws(law, JOINT_PATHS), self._no_points(), -2, -3, CELLS_A_ROW)
+        return found[..., 0], found[..., 1:]
+
+    # Draws, parts, scores
+
+    def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> Array:
+        """Independent draws (size, n, d), squeezed to (size, n) for one output."""
+        generator = torch.Generator().manual_seed(seed_of(random_state))
+        step = max(1, 16 * CELLS_AT_ONCE // max(1, size))
+        with torch.no_grad():
+            pieces = [
+                self._law.rows(slice(i, i + step)).sample(size, generator).double().cpu().numpy()
+                for i in range(0, len(self), step)
+            ]
+        draws = np.concatenate(pieces, 1) if pieces else np.empty((size, 0, self.n_outputs))
+        return draws[..., 0] if self.n_outputs == 1 else draws
+
+    def marginal(self, output: int | str) -> Prediction:
+        """The law of one output alone."""
+        place = self._place(output)
+        if self.n_outputs == 1:
+            return self
+        return Prediction(Marginal(self._law, place, PATHS), [self.output_names[place]])
+
+    def crps(self, y: Any) -> Array:
+        """Continuous ranked probability score of each output's marginal (n, d); smaller is better."""
+        points, leading = self._points(y)
+        if leading:
+            raise DataError(f"y must hold one point a row; got leading axes {leading}. Score them one at a time.")
+
+        def every(law: Distribution, part: Tensor) -> Tensor:
+            laws = [law.marginal(j, PATHS) for j in range(self.n_outputs)]
+            by_draws = crps_of_draws(law, part, JOINT_PATHS) if any(one.n_paths > 1 for one in laws) else part
+            exact = [
+                Quadrature(one, law.n_rows, y, through=y).crps(y) if one.n_paths == 1 else by_draws[:, j]
+                for j, (one, y) in enumerate(zip(laws, part.unbind(-1), strict=True))
+            ]
+            return torch.stack(exact, -1)
+
+        return self._by_rows(every, points, -2, -2, cells=CELLS_A_ROW)
+
+    def energy_score(self, y: Any, size: int = 256) -> Array:
+        """E |Y - y| - E |Y - Y'| / 2 (n,) over `size` quasi-random draws; equals the CRPS for one output."""
+        points, leading = self._points(y)
+        if leading:
+            raise DataError(f"y must hold one point a row; got leading axes {leading}. Score them one at a time.")
+
+        return self._by_rows(lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
+
+    # Working through rows
+
+    def _by_rows(
+        self,
+        ask: Callable[[Distribution, Tensor], Tensor],
+        points: Tensor,
+        axis_in: int,
+        axis_out: int = -1,
+        cells: int = 1,
+    ) -> Array:
+        """ask(law, points) over pieces of rows; rows lie on `axis_in` of the points and `axis_out` of the answer."""
+        leading = points.shape[:axis_in].numel() * cells
+        step = max(1, CELLS_AT_ONCE // max(1, leading))
+        with torch.no_grad():
+            pieces = [
+                ask(self._law.rows(slice(i, i + step)), points.narrow(axis_in, i, min(step, len(self) - i)))
+                for i in range(0, max(1, len(self)), step)
+            ]
+        return torch.cat(pieces, axis_out).double().cpu().numpy()
+
+    def _no_points(self) -> Tensor:
+        return torch.empty(len(self), 0)
+
+    def _by_output(self, ask: Callable[..., Tensor], *columns: Tensor, cells: int = 1) -> Array:
+        """ask(law of output j, n, ...) over pieces of rows, stacked to (n, d, ...)."""
+
+        def every(law: Distribution, part: Tensor) -> Tensor:
+            own = [[part[..., j]] if columns else [] for j in range(self.n_outputs)]
+            return torch.stack([ask(law.marginal(j, PATHS), law.n_rows, *y) for j, y in enumerate(own)], 1)
+
+        points = columns[0] if columns else torch.empty(len(self), 0)
+        paths = 1 if self.n_outputs == 1 else PATHS
+        return self._by_rows(every, points, -2, 0, cells=max(paths, cells // 16))
+
+    # Reading what the user gave
+
+    def _points(self, y: Any, name: str = "y") -> tuple[Tensor, tuple[int, ...]]:
+        """y as (..., n, d) and its leading axes; a frame is matched by the outputs' names."""
+        values = columns_of(y, self.output_names, name)
+        n, d = len(self), self.n_outputs
+        if d == 1 and (values.ndim == 0 or not (values.ndim > 1 and values.shape[-2:] == (n, 1))):
+            values = values[..., None]
+        if values.ndim == 1:
+            values = values[None]
+        shape = values.shape
+        if shape[-1] != d or shape[-2] not in (n, 1):
+            wanted = f"({n}, {d})" + (f" or ({n},)" if d == 1 else "")
+            raise DataError(
+                f"{name} must have shape {wanted}, or that with leading axes; got {np.shape(y)}. Reshape it."
+            )
+        if np.isnan(values).any():
+            raise DataError(
+                f"{name} must be numbers; got NaN in {int(np.isnan(values).sum())} places. Drop those rows."
+            )
+        spread = np.broadcast_to(values, (*shape[:-2], n, d))
+        return torch.tensor(spread), shape[:-2]
+
+    def _place(self, output: int | str) -> int:
+        if isinstance(output, str):
+            if output not in self.output_names:
+                raise DataError(f"output must be one of {self.output_names}; got {output!r}. Use its name or index.")
+            return self.output_names.index(output)
+        if not -self.n_outputs <= output < self.n_outputs:
+            raise DataError(f"output must lie in 0..{self.n_outputs - 1}; got {output}. Use its name or index.")
+        return output % self.n_outputs
+
+    def _one_output(self, question: str) -> None:
+        if self.n_outputs > 1:
+            raise NotAvailableError(
+                f"{question} must be asked of one output; got {self.n_outputs}. Use marginal(name).{question}, or pit."
+            )
+
+
+def _quadrature(law: Law, n_rows: int) -> Quadrature:
+    return Quadrature(law, n_rows, torch.empty(0, dtype=torch.float64))
