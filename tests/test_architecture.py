@@ -31,17 +31,19 @@ RANKS = {
     "datasets": 2,
     "storage": 2,  # tensors and a header, no estimator: so the estimator's save and load may use it
     "training": 3,
+    "fitted": 3,
     "prediction": 3,
-    "estimator": 4,
-    "metrics": 4,
-    "conformal": 4,
-    "baselines": 5,
-    "tables": 6,
-    "plotting": 6,
-    "adapters": 6,
-    "bench": 6,
-    "cli": 7,
-    "__main__": 8,
+    "fitting": 4,
+    "estimator": 5,
+    "metrics": 5,
+    "conformal": 5,
+    "baselines": 6,
+    "tables": 7,
+    "plotting": 7,
+    "adapters": 7,
+    "bench": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 
 # A library that one part of the house needs is imported by that part alone: a file, or a folder as "cli.*".
@@ -359,7 +361,7 @@ BROKEN: list[tuple[Callable[[Modules], list[str]], dict[str, str], str]] = [
         "nn/__init__.py:1 imports estimator",
     ),
     (imports_point_down, {"nn.cdf": "from .. import estimator"}, "imports estimator"),
-    (imports_point_down, {"training": "from .nn.cdf import CDFNetwork"}, "rank 2 must only know lower ranks"),
+    (imports_point_down, {"storage": "from .nn.cdf import CDFNetwork"}, "rank 2 must only know lower ranks"),
     (
         imports_point_down,
         {"nn.cdf": "from ..prediction import Prediction"},

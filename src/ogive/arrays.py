@@ -12,7 +12,16 @@ from sklearn.utils.validation import validate_data
 
 from .errors import DataError, DataTypeError
 
-__all__ = ["Array", "columns_of", "probabilities", "read_features", "read_targets", "read_weights", "seed_of"]
+__all__ = [
+    "Array",
+    "columns_of",
+    "points_of",
+    "probabilities",
+    "read_features",
+    "read_targets",
+    "read_weights",
+    "seed_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -67,6 +76,22 @@ def read_weights(sample_weight: Any, n_rows: int) -> Array:
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
         raise DataError("sample_weight must be finite, not negative and not all zero; got others. Check the weights.")
     return np.asarray(weights / weights.mean())
+
+
+def points_of(y: Any, n: int, names: Sequence[str], name: str) -> Array:
+    """y as (..., n, d): a frame is matched by the outputs' names, one output needs no axis, one row is for all."""
+    values, d = columns_of(y, names, name), len(names)
+    if d == 1 and (values.ndim == 0 or not (values.ndim > 1 and values.shape[-2:] == (n, 1))):
+        values = values[..., None]
+    if values.ndim == 1:
+        values = values[None]
+    if values.shape[-1] != d or values.shape[-2] not in (n, 1):
+        wanted = f"({n}, {d})" + (f" or ({n},)" if d == 1 else "")
+        raise DataError(f"{name} must have shape {wanted} or that behind draw axes; got {np.shape(y)}. Reshape it.")
+    gaps = int(np.isnan(values).sum())
+    if gaps:
+        raise DataError(f"{name} must be numbers; got NaN in {gaps} places. Drop those rows.")
+    return np.broadcast_to(values, (*values.shape[:-2], n, d))
 
 
 def columns_of(y: Any, names: Sequence[str], name: str) -> Array:

@@ -35,7 +35,7 @@ def support_of(support: Support, targets: Array) -> tuple[tuple[float | None, fl
         return ((None, None),) * d
     if isinstance(support, str):
         if support == "range":
-            return tuple((float(low), float(high)) for low, high in zip(targets.min(0), targets.max(0), strict=True))
+            return tuple((float(column.min()), float(column.max())) for column in targets.T)
         if support != "positive":
             raise DataError(f"support must be None, 'positive', 'range' or pairs; got {support!r}. Use None.")
         support = [(0.0, None)] * d

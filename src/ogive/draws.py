@@ -43,4 +43,5 @@ def energy_of_draws(law: Distribution, y: Tensor, size: int) -> Tensor:
     weights = log_weights.exp()
     apart = torch.cdist(draws.movedim(1, 0), draws.movedim(1, 0))
     near = (draws - y).norm(dim=-1)
-    return (weights[:, None] * near).sum(0) - 0.5 * torch.einsum("j,njk,k->n", weights, apart, weights)
+    score: Tensor = (weights[:, None] * near).sum(0) - 0.5 * torch.einsum("j,njk,k->n", weights, apart, weights)
+    return score

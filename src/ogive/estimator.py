@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -14,14 +13,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from . import storage
 from .arrays import Array, read_features, read_targets, read_weights, seed_of
 from .choices import Support, in_turn, orders_of, support_of
-from .errors import DataError, FileFormatError
+from .errors import DataError
+from .fitted import Fitted
+from .fitting import TrainingTable, fit_network
 from .nn.architecture import Architecture
-from .nn.cdf import CDFNetwork
 from .prediction import Prediction
-from .training import EpochReport, Recipe, Rows, train
+from .training import EpochReport, Recipe
 
 __all__ = ["OgiveRegressor", "load"]
 
@@ -80,8 +79,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
     References
     ----------
-    Song et al., "A CDF-First Framework for Free-Form Density Estimation", 2026.
-    Igel, "Smooth Min-Max Monotonic Networks", 2023.
+    Song et al., "A CDF-First Framework for Free-Form Density Estimation", 2026; Igel, "Smooth Min-Max Monotonic
+    Networks", 2023.
 
     Examples
     --------
@@ -175,26 +174,34 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         targets, names, alone = read_targets(y)
         if len(targets) != len(features):
             raise DataError(f"X and y must have one length; got {len(features)} and {len(targets)} rows. Pair them up.")
-        weights = read_weights(sample_weight, len(features))
-        held_back = None
+        table = TrainingTable(features, targets, read_weights(sample_weight, len(features)))
         if eval_set is not None:
-            held_back = (read_features(self, eval_set[0], fitting=False), read_targets(eval_set[1])[0])
+            table = self._with_held_back(table, *eval_set)
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
         design = self._design(features.shape[1], targets)
-        network = design.build(generator)
-        _fit_scaling(network, features, targets, design)
-        rows, parts = self._rows(network, features, targets, weights, held_back, generator)
-        history = self._train(network, rows, parts, generator)
-        self._remember(design, network, history.as_arrays(), names, alone)
+        with tqdm(total=self.max_epochs, unit="epoch", disable=not self.verbose, desc="fit") as bar:
+            network, history = fit_network(design, table, self._recipe(), generator, lambda done: _show(bar, done))
+        self._remember(Fitted(design, network.double(), names, alone, history.as_arrays()))
         return self
 
-    def _remember(
-        self, design: Architecture, network: CDFNetwork, history: dict[str, Array], names: list[str], alone: bool
-    ) -> None:
+    def _with_held_back(self, table: TrainingTable, X: Any, y: Any) -> TrainingTable:
+        """The table with the rows of `eval_set` at its end."""
+        features, targets = read_features(self, X, fitting=False), read_targets(y)[0]
+        if targets.shape != (len(features), table.targets.shape[1]):
+            wanted = (len(features), table.targets.shape[1])
+            raise DataError(f"y of eval_set must have shape {wanted}; got {targets.shape}. Pair it with its X.")
+        return TrainingTable(
+            np.concatenate([table.features, features]),
+            np.concatenate([table.targets, targets]),
+            np.concatenate([table.weights, np.ones(len(features))]),
+            held_back=len(features),
+        )
+
+    def _remember(self, fitted: Fitted) -> None:
         """Set every fitted attribute, at the end and at once."""
-        self.n_outputs_, self.output_names_, self._alone = len(names), names, alone
-        self.history_, self.n_iter_ = history, len(history["train"])
-        self._design_, self._network = design, network.double().eval()
+        self.n_outputs_, self.output_names_ = len(fitted.outputs), fitted.outputs
+        self.history_, self.n_iter_ = fitted.history, len(fitted.history["train"])
+        self._fitted = fitted
 
     def _check_parameters(self) -> None:
         for name in ("n_members", "groups", "units", "batch_size", "max_epochs", "patience"):
@@ -218,52 +225,17 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         }
         return Architecture(**(settings | dict(self.architecture or {})))
 
-    def _rows(
-        self,
-        network: CDFNetwork,
-        features: Array,
-        targets: Array,
-        weights: Array,
-        held_back: tuple[Array, Array] | None,
-        generator: torch.Generator,
-    ) -> tuple[Rows, tuple[torch.Tensor, torch.Tensor]]:
-        """Scaled rows, and each member's indices of those to learn from and those held back."""
-        n = len(features)
-        if held_back is not None:
-            features, targets = np.concatenate([features, held_back[0]]), np.concatenate([targets, held_back[1]])
-            weights = np.concatenate([weights, np.ones(len(held_back[0]))])
-            learn, hold = torch.arange(n), torch.arange(n, len(features))
-        else:
-            n_hold = min(n - 1, max(1, round(n * self.validation_fraction)))
-            hold, learn = torch.randperm(n, generator=generator).split([n_hold, n - n_hold])
-        rows = Rows(
-            network.scale_x(torch.tensor(features)).to(network.dtype),
-            network.scale_y(torch.tensor(targets)).to(network.dtype),
-            torch.tensor(weights).to(network.dtype),
-        )
-        return rows, (learn.expand(self.n_members, -1), hold.expand(self.n_members, -1))
-
-    def _train(self, network: CDFNetwork, rows: Rows, parts: Any, generator: torch.Generator) -> Any:
-        recipe = Recipe(
+    def _recipe(self) -> Recipe:
+        return Recipe(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             max_epochs=self.max_epochs,
             patience=self.patience,
+            validation_fraction=self.validation_fraction,
             weight_decay=self.weight_decay,
             noise=in_turn(self.noise, self.n_members, bool),
             dropout=in_turn(self.dropout, self.n_members, float),
         )
-        with tqdm(total=self.max_epochs, unit="epoch", disable=not self.verbose, desc="fit") as bar:
-
-            def show(report: EpochReport) -> None:
-                bar.set_postfix_str(
-                    f"train NLL {report.train:.3f}, validation NLL {report.validation:.3f}, "
-                    f"{report.members_left} members left",
-                    refresh=False,
-                )
-                bar.update(1)
-
-            return train(network, rows, parts, recipe, generator, show)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -279,7 +251,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         features = read_features(self, X, fitting=False)
         with torch.no_grad():
-            law = self._network(torch.tensor(features))
+            law = self._fitted.network(torch.tensor(features))
         return Prediction(law, self.output_names_)
 
     def predict(self, X: Any, point: str = "mean") -> Array:
@@ -310,27 +282,18 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
     def weights_(self) -> Array:
         """Weights of the members."""
         check_is_fitted(self)
-        return np.asarray(self._network.log_weights.exp().numpy())
+        return np.asarray(self._fitted.network.log_weights.exp().numpy())
 
     def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if self._alone else values
+        return values[:, 0] if self._fitted.one_column else values
 
     # Keeping
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file that needs no pickle to be read."""
         check_is_fitted(self)
-        header = {
-            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
-            "architecture": self._design_.as_dict(),
-            "features": [str(name) for name in getattr(self, "feature_names_in_", [])],
-            "outputs": self.output_names_,
-            "one_column": self._alone,
-            "history": {name: _plain(values) for name, values in self.history_.items()},
-        }
-        tensors = self._network.state_dict()
-        learnt = {name for name, _ in self._network.named_parameters()}
-        storage.write(path, header, {k: v.float() if k in learnt else v for k, v in tensors.items()})
+        features = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        self._fitted.write(path, self.get_params(deep=False), features)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> OgiveRegressor:
@@ -340,45 +303,19 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
 def load(path: str | PathLike[str]) -> OgiveRegressor:
     """Read a model that `OgiveRegressor.save` wrote, on any device; nothing in the file is executed."""
-    header, tensors = storage.read(path)
-    try:
-        design = Architecture.from_dict(header["architecture"])
-        network = design.build(torch.Generator())
-        network.load_state_dict(tensors)
-        model = OgiveRegressor(**header["parameters"])
-        history = {name: np.asarray(values, dtype=np.float64) for name, values in header["history"].items()}
-        names, outputs, alone = header["features"], header["outputs"], header["one_column"]
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise FileFormatError(
-            f"'{fspath(path)}' must describe the network it holds; got {type(error).__name__}: {reason}. "
-            "Save the model again."
-        ) from error
-    model._remember(design, network, history, outputs, alone)
-    model.n_features_in_ = design.n_features
-    if names:
-        model.feature_names_in_ = np.asarray(names, dtype=object)
+    fitted, parameters, features = Fitted.read(path)
+    model = OgiveRegressor(**parameters)
+    model._remember(fitted)
+    model.n_features_in_ = fitted.design.n_features
+    if features:
+        model.feature_names_in_ = np.asarray(features, dtype=object)
     return model
 
 
-def _fit_scaling(network: CDFNetwork, features: Array, targets: Array, design: Architecture) -> None:
-    network.scale_x.fit(torch.tensor(features))
-    if network.support.isfinite().all():
-        network.scale_y.fit_range(*network.support)
-    else:
-        network.scale_y.fit(torch.tensor(targets))
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it; a generator of randomness is not kept."""
-    if isinstance(value, np.ndarray):
-        return [_plain(part) for part in value.tolist()]
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else None
+def _show(bar: Any, done: EpochReport) -> None:
+    """One epoch further on the progress bar."""
+    bar.set_postfix_str(
+        f"train NLL {done.train:.3f}, validation NLL {done.validation:.3f}, {done.members_left} members left",
+        refresh=False,
+    )
+    bar.update(1)

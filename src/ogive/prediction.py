@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit
 from torch import Tensor
 
-from .arrays import Array, columns_of, probabilities, seed_of
+from .arrays import Array, points_of, probabilities, seed_of
 from .distribution import Distribution, Law, Marginal
 from .draws import crps_of_draws, densest_draw, energy_of_draws, moments_of_draws
 from .errors import DataError, NotAvailableError
@@ -293,25 +293,9 @@ class Prediction:
     # Reading what the user gave
 
     def _points(self, y: Any, name: str = "y") -> tuple[Tensor, tuple[int, ...]]:
-        """y as (..., n, d) and its leading axes; a frame is matched by the outputs' names."""
-        values = columns_of(y, self.output_names, name)
-        n, d = len(self), self.n_outputs
-        if d == 1 and (values.ndim == 0 or not (values.ndim > 1 and values.shape[-2:] == (n, 1))):
-            values = values[..., None]
-        if values.ndim == 1:
-            values = values[None]
-        shape = values.shape
-        if shape[-1] != d or shape[-2] not in (n, 1):
-            wanted = f"({n}, {d})" + (f" or ({n},)" if d == 1 else "")
-            raise DataError(
-                f"{name} must have shape {wanted}, or that with leading axes; got {np.shape(y)}. Reshape it."
-            )
-        if np.isnan(values).any():
-            raise DataError(
-                f"{name} must be numbers; got NaN in {int(np.isnan(values).sum())} places. Drop those rows."
-            )
-        spread = np.broadcast_to(values, (*shape[:-2], n, d))
-        return torch.tensor(spread), shape[:-2]
+        """y as a tensor (..., n, d), and its leading axes."""
+        points = points_of(y, len(self), self.output_names, name)
+        return torch.tensor(points), points.shape[:-2]
 
     def _place(self, output: int | str) -> int:
         if isinstance(output, str):

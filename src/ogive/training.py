@@ -31,6 +31,7 @@ class Recipe:
     batch_size: int = 256
     max_epochs: int = 500
     patience: int = 30
+    validation_fraction: float = 0.1
     weight_decay: float = 1e-4
     averaging: float = 0.99
     clip: float = 5.0

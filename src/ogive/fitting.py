@@ -1,0 +1,57 @@
+"""From a table of numbers to a trained network: scaling, held-back rows, training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .arrays import Array
+from .nn.architecture import Architecture
+from .nn.cdf import CDFNetwork
+from .training import EpochReport, History, Recipe, Rows, train
+
+__all__ = ["TrainingTable", "fit_network"]
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """Features (n, p), targets (n, d) and weights (n,); the last `held_back` rows only decide when to stop."""
+
+    features: Array
+    targets: Array
+    weights: Array
+    held_back: int = 0
+
+
+def fit_network(
+    design: Architecture,
+    table: TrainingTable,
+    recipe: Recipe,
+    generator: torch.Generator,
+    report: Callable[[EpochReport], None],
+) -> tuple[CDFNetwork, History]:
+    """Build the network that `design` describes, fit its scaling to the table and train it."""
+    network = design.build(generator)
+    features, targets, weights = (torch.tensor(part) for part in (table.features, table.targets, table.weights))
+    n_learn = len(features) - table.held_back
+    network.scale_x.fit(features[:n_learn])
+    if bool(network.support.isfinite().all()):
+        network.scale_y.fit_range(*network.support)
+    else:
+        network.scale_y.fit(targets[:n_learn])
+    rows = Rows(*(part.to(network.dtype) for part in (network.scale_x(features), network.scale_y(targets), weights)))
+    parts = _parts(len(features), table.held_back, recipe.validation_fraction, generator)
+    spread = tuple(part.expand(network.n_members, -1) for part in parts)
+    return network, train(network, rows, (spread[0], spread[1]), recipe, generator, report)
+
+
+def _parts(n: int, held_back: int, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Rows to learn from, and rows held back: the last ones if given, else a random share."""
+    if held_back:
+        return torch.arange(n - held_back), torch.arange(n - held_back, n)
+    size = min(n - 1, max(1, round(n * fraction)))
+    hold, learn = torch.randperm(n, generator=generator).split([size, n - size])
+    return learn, hold
