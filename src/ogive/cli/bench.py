@@ -1,0 +1,132 @@
+"""ogive bench: figures from committed records, and the runs behind them.
+
+A command is a function registered on `app`; one that reads a protocol of the folder `benchmarks` is a line at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import DataError
+from .options import JsonOption, check_folder
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="bench",
+    help="Benchmarks: tables from the records that come with the source, and new measurements.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+RunOption = Annotated[bool, typer.Option("--run", help="First measure what has no record yet, and record it.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that measure.")]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="TASK,METHOD", help="These tasks and methods; all of a kind that is not named."),
+]
+SplitsOption = Annotated[str | None, typer.Option("--splits", metavar="0,1,2", help="These splits.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=1, help="Measure at most so many runs.")]
+RetryOption = Annotated[bool, typer.Option("--retry", help="With --run, measure failed runs again.")]
+ProtocolOption = Annotated[
+    Path | None,
+    typer.Option("--protocol", metavar="FILE", help="Another protocol.", show_default="the command's"),
+]
+RecordsOption = Annotated[
+    Path | None,
+    typer.Option("--records", metavar="FOLDER", help="Read and add records there.", show_default="benchmarks/records"),
+]
+FileOption = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the tables there.")]
+QuickOption = Annotated[
+    bool,
+    typer.Option("--quick", help="A trial of the whole way in seconds: little data, records in a temporary folder."),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+
+
+@app.callback(invoke_without_command=True)
+def _top(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_protocols()
+
+
+@app.command("list")
+def list_protocols(records: RecordsOption = None, as_json: JsonOption = False) -> None:
+    """List the protocols: how many runs each has, and how many of them were measured."""
+    from ..bench import benchmarks_folder, read_protocol, read_records
+    from ..bench.markdown import grid
+
+    folder = benchmarks_folder()
+    found = []
+    for path in sorted(folder.glob("*.toml")):
+        protocol = read_protocol(path)
+        known = read_records(records or folder / "records", protocol.name)
+        plan = protocol.runs()
+        failures = [known[run.key].failure is not None for run in plan if run.key in known]
+        facts = {"protocol": protocol.name, "runs": len(plan), "measured": len(failures), "failed": sum(failures)}
+        names = {"tasks": protocol.tasks, "methods": [method.name for method in protocol.methods]}
+        found.append({**facts, "title": protocol.title, **names})
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        columns = ["protocol", "title", "runs", "measured", "failed"]
+        print(grid(columns, [[str(facts[name]) for name in columns] for facts in found], n_names=2))
+
+
+def _of_protocol(name: str) -> Callable[..., None]:
+    """The command that shows a protocol's tables, and carries it out."""
+
+    def show(
+        run: RunOption = False,
+        jobs: JobsOption = 1,
+        only: OnlyOption = None,
+        splits: SplitsOption = None,
+        limit: LimitOption = None,
+        retry: RetryOption = False,
+        protocol: ProtocolOption = None,
+        records: RecordsOption = None,
+        quick: QuickOption = False,
+        out: FileOption = None,
+        as_json: JsonOption = False,
+        quiet: QuietOption = False,
+    ) -> None:
+        from ..bench import benchmarks_folder, carry_out, make_report, read_protocol, read_records, report_text
+
+        check_folder(out)
+        path = protocol or benchmarks_folder() / f"{name}.toml"
+        names = [part.strip() for text in only or [] for part in text.split(",")]
+        wanted = read_protocol(path, quick=quick).narrowed(names, _numbers(splits))
+        with ExitStack() as kept:
+            folder = records or path.parent / "records"
+            if quick and records is None:
+                folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="ogive-bench-")))
+            if run or quick:
+                carry_out(wanted.runs(), folder, jobs=jobs, limit=limit, retry=retry, quiet=quiet)
+            report = make_report(wanted, read_records(folder, wanted.name))
+        text = json.dumps(report.as_dict(), indent=2) + "\n" if as_json else report_text(report)
+        if out is not None:
+            out.write_text(text, encoding="utf-8")
+        print(text, end="")
+
+    return show
+
+
+def _numbers(text: str | None) -> list[int]:
+    """Splits from "0,1,2"."""
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError as error:
+        raise DataError(f"--splits must be whole numbers; got '{text}'. Write for example 0,1,2.") from error
+
+
+for name, about in {
+    "uci": "Tables of the seven UCI sets: scores, calibration and times of every method.",
+    "toy": "Tables of the toy tasks, whose densities are known.",
+}.items():
+    app.command(name, help=about)(_of_protocol(name))
