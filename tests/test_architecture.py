@@ -33,6 +33,7 @@ RANKS = {
     "training": 3,
     "fitted": 3,
     "prediction": 3,
+    "devices": 3,
     "fitting": 4,
     "estimator": 5,
     "metrics": 5,

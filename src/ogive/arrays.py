@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 
 def read_features(estimator: Any, X: Any, *, fitting: bool) -> Array:
     """X as (n, p) float64, with names and number of columns remembered in fitting and compared later."""
-    values = validate_data(
-        estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2 if fitting else 1
-    )
+    values = validate_data(estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite=False)
+    if fitting and len(values) < 2:
+        raise DataError(f"X must have at least 2 rows; got 1 sample (n_samples = {len(values)}). Add rows.")
     _must_be_finite(values, "X", "Drop or impute them.")
     return np.asarray(values, dtype=np.float64)
 

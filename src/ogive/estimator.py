@@ -46,11 +46,15 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
     support : None, "positive", "range" or one (low, high) pair per output
         Where y can lie; None is the whole line, either side of a pair may be None, "range" that of y in training.
     noise : bool or sequence of bool
-        Learnt noise on x and y while training, for all members or for each in turn.
+        The paper's learnt noise on x and y while training, for all members or for each in turn.
     dropout : float or sequence of float
         Rate for all members or for each in turn.
-    learning_rate, batch_size, max_epochs, patience, weight_decay
-        Of the optimiser; patience is in epochs without a better validation likelihood.
+    learning_rate, batch_size, weight_decay
+        Of the optimiser, AdamW.
+    max_epochs, patience : int, optional
+        Most epochs, and epochs without a better validation likelihood after which a member stops. By default they
+        count optimiser steps, so that small tables, whose epochs are short, may train for long:
+        8,000 steps but 20 to 1,500 epochs, and 300 steps but at least 40 epochs (never more than `max_epochs`).
     validation_fraction : float
         Share of the training rows held back to stop training.
     derivative : "exact" or "finite-difference"
@@ -103,12 +107,12 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         units: int = 8,
         order: str | tuple[int, ...] = "given",
         support: Support = None,
-        noise: bool | Sequence[bool] = True,
-        dropout: float | Sequence[float] = 0.0,
-        learning_rate: float = 2e-3,
+        noise: bool | Sequence[bool] = False,
+        dropout: float | Sequence[float] = (0.05, 0.1, 0.15, 0.2),
+        learning_rate: float = 4e-3,
         batch_size: int = 256,
-        max_epochs: int = 500,
-        patience: int = 30,
+        max_epochs: int | None = None,
+        patience: int | None = None,
         validation_fraction: float = 0.1,
         weight_decay: float = 1e-4,
         derivative: str = "exact",
@@ -179,8 +183,9 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
             table = self._with_held_back(table, *eval_set)
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
         design = self._design(features.shape[1], targets)
-        with tqdm(total=self.max_epochs, unit="epoch", disable=not self.verbose, desc="fit") as bar:
-            network, history = fit_network(design, table, self._recipe(), generator, lambda done: _show(bar, done))
+        recipe = self._recipe(len(features))
+        with tqdm(total=recipe.max_epochs, unit="epoch", disable=not self.verbose, desc="fit") as bar:
+            network, history = fit_network(design, table, recipe, generator, lambda done: _show(bar, done), self.device)
         self._remember(Fitted(design, network.double(), names, alone, history.as_arrays()))
         return self
 
@@ -205,7 +210,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("n_members", "groups", "units", "batch_size", "max_epochs", "patience"):
-            if not getattr(self, name) >= 1:
+            if getattr(self, name) is not None and not getattr(self, name) >= 1:
                 raise DataError(f"{name} must be at least 1; got {getattr(self, name)}. Leave it at its default.")
         if not 0.0 < self.validation_fraction < 1.0:
             raise DataError(f"validation_fraction must lie between 0 and 1; got {self.validation_fraction}. Use 0.1.")
@@ -225,12 +230,13 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         }
         return Architecture(**(settings | dict(self.architecture or {})))
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self, n_rows: int) -> Recipe:
+        steps = max(1, round(n_rows / self.batch_size))
         return Recipe(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
+            max_epochs=self.max_epochs or min(1500, max(20, 8000 // steps)),
+            patience=self.patience or max(40, 300 // steps),
             validation_fraction=self.validation_fraction,
             weight_decay=self.weight_decay,
             noise=in_turn(self.noise, self.n_members, bool),

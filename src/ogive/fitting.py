@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .arrays import Array
+from .devices import device_of, move_network
 from .nn.architecture import Architecture
 from .nn.cdf import CDFNetwork
 from .training import EpochReport, History, Recipe, Rows, train
@@ -32,8 +33,10 @@ def fit_network(
     recipe: Recipe,
     generator: torch.Generator,
     report: Callable[[EpochReport], None],
+    device: str = "cpu",
 ) -> tuple[CDFNetwork, History]:
-    """Build the network that `design` describes, fit its scaling to the table and train it."""
+    """Build the network that `design` describes, fit its scaling to the table and train it; it ends on the CPU."""
+    place = device_of(device)
     network = design.build(generator)
     features, targets, weights = (torch.tensor(part) for part in (table.features, table.targets, table.weights))
     n_learn = len(features) - table.held_back
@@ -42,10 +45,15 @@ def fit_network(
         network.scale_y.fit_range(*network.support)
     else:
         network.scale_y.fit(targets[:n_learn])
-    rows = Rows(*(part.to(network.dtype) for part in (network.scale_x(features), network.scale_y(targets), weights)))
+    scaled = (network.scale_x(features), network.scale_y(targets), weights)
+    rows = Rows(*(part.to(network.dtype).to(place) for part in scaled))
     parts = _parts(len(features), table.held_back, recipe.validation_fraction, generator)
-    spread = tuple(part.expand(network.n_members, -1) for part in parts)
-    return network, train(network, rows, (spread[0], spread[1]), recipe, generator, report)
+    learn, hold = (part.expand(network.n_members, -1).to(place) for part in parts)
+    there = torch.Generator(place).manual_seed(int(torch.randint(2**62, (), generator=generator)))
+    move_network(network, place)
+    history = train(network, rows, (learn, hold), recipe, there, report)
+    move_network(network, torch.device("cpu"))
+    return network, history
 
 
 def _parts(n: int, held_back: int, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

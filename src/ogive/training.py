@@ -27,10 +27,10 @@ __all__ = ["EpochReport", "History", "Recipe", "Rows", "train"]
 class Recipe:
     """How a network is trained; every member of the ensemble alike but for its noise and dropout."""
 
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     batch_size: int = 256
     max_epochs: int = 500
-    patience: int = 30
+    patience: int = 40
     validation_fraction: float = 0.1
     weight_decay: float = 1e-4
     averaging: float = 0.99
@@ -131,17 +131,18 @@ class _State:
 
     def __init__(self, network: CDFNetwork, recipe: Recipe, generator: torch.Generator) -> None:
         members, outputs = network.n_members, network.n_outputs
+        device = network.order.device
         noise = torch.tensor(recipe.noise or (False,) * members)
         rates = torch.tensor(recipe.dropout or (0.0,) * members)
         self.network, self.recipe, self.generator = network, recipe, generator
         self.noise_x = LearntNoise(members, network.n_features, recipe.noise_beta, noise)
         self.noise_y = LearntNoise(members, outputs, recipe.noise_beta, noise)
-        self.rates = rates
-        device = next(network.parameters()).device
-        self.everything = nn.ModuleList([network, self.noise_x, self.noise_y]).to(device)
-        self.flat = FlatParameters(self.everything)
+        self.rates = rates.to(device)
+        self.noise_x.to(device)
+        self.noise_y.to(device)
+        self.flat = FlatParameters(nn.ModuleList([network, self.noise_x, self.noise_y]))
         self.order = network.order
-        self.alive = torch.arange(members, device=device)
+        self.alive = torch.arange(members)
         self.average = self.flat.snapshot()
         self.best_values = self.flat.snapshot()
         self.best = torch.full((members,), math.inf, dtype=torch.float64)
@@ -163,15 +164,15 @@ class _State:
 
     def epoch(self, rows: Rows, own: Tensor) -> Tensor:
         """One pass over each member's own rows; mean loss of each member (m,)."""
-        own = own[self.alive]
+        own = own[self.alive.to(own.device)]
         n_steps = max(1, round(own.shape[1] / self.recipe.batch_size))
         size = own.shape[1] // n_steps
         keys = torch.rand(own.shape, generator=self.generator, device=own.device)
         shuffled = own.gather(1, keys.argsort(1))
-        total = torch.zeros(len(own))
+        total = torch.zeros(len(own), device=own.device)
         for start in range(0, n_steps * size, size):
             total += self.step(*rows.batch(shuffled[:, start : start + size]))
-        return total.double() / n_steps
+        return total.cpu().double() / n_steps
 
     def step(self, features: Tensor, outputs: Tensor, weights: Tensor) -> Tensor:
         """One update of all members in training; their losses (m,)."""
@@ -200,7 +201,7 @@ class _State:
         current = self.flat.snapshot()
         self.flat.load(self.average)
         self.network.eval()
-        scores = self._score(rows, held_back[self.alive])
+        scores = self._score(rows, held_back[self.alive.to(held_back.device)])
         self.network.train()
         self.flat.load(current)
         if bool(scores.isnan().any()):
@@ -209,7 +210,7 @@ class _State:
             )
         better = scores < self.best[self.alive]
         for best, average in zip(self.best_values, self.average, strict=True):
-            best[self.alive[better]] = average[better]
+            best[self.alive[better].to(best.device)] = average[better.to(best.device)]
         self.best[self.alive] = torch.minimum(scores, self.best[self.alive])
         self.best_epoch[self.alive[better]] = epoch
         return scores
@@ -219,8 +220,8 @@ class _State:
         for part in index.split(4 * self.recipe.batch_size, 1):
             features, outputs, weights = rows.batch(part)
             density = self.network.readings(features, self.network.chain(outputs)).log_density.sum(1)
-            total -= (density * weights).double().sum(1)
-            weight += weights.double().sum(1)
+            total -= (density * weights).sum(1).cpu().double()
+            weight += weights.sum(1).cpu().double()
         return total / weight
 
     def retire(self, epoch: int) -> bool:
@@ -230,10 +231,12 @@ class _State:
             return False
         if not bool(going.all()):
             keep = going.nonzero()[:, 0]
+            self.alive = self.alive[keep]
+            keep = keep.to(self.rates.device)
+            self.rates = self.rates[keep]
             state = self.optimizer.state_dict()
             for entry in state["state"].values():
                 entry.update({name: entry[name][keep] for name in ("exp_avg", "exp_avg_sq")})
-            self.alive, self.rates = self.alive[keep], self.rates[keep]
             self.average = [average[keep] for average in self.average]
             self.network.order = self.network.order[keep]
             for noise in (self.noise_x, self.noise_y):

@@ -1,7 +1,7 @@
-"""What factor i may know: the features x and the outputs before it, turned into condition features.
+"""What factor i may know, the features x and the outputs before it, turned into condition features.
 
 Two conditioners share one interface: `forward(x, before, at)` gives, for each layer of the monotone stack, the
-condition features (f, c, n) of the chosen factors. The weights on later outputs are multiplied by an exact zero.
+conditions of the chosen factors, from x (m or 1, p, n) and the first k outputs of the chain (m or 1, k, n).
 """
 
 from __future__ import annotations
@@ -13,53 +13,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from .linear import ALL, Chosen, FactorLinear
+from .linear import ALL, Chosen, Condition, FactorLinear, SharedLinear
 
 __all__ = ["ChainConditioner", "Conditioner", "TrunkConditioner"]
 
-Drop = Callable[[Tensor, Chosen], Tensor]
+Drop = Callable[[Tensor, slice], Tensor]
 
 
 class Conditioner(nn.Module):
-    """Condition features for every layer of a stack; `widths` are their numbers."""
+    """Conditions for every layer of a stack; `widths` are their numbers of features."""
 
     widths: list[int]
 
 
-class MaskedInput(nn.Module):
-    """Linear map of (x, y_<i) for factor i."""
-
-    mask: Tensor
-
-    def __init__(self, factors: tuple[int, int], n_features: int, n_out: int, generator: torch.Generator) -> None:
-        super().__init__()
-        n_outputs = factors[1]
-        self.of_x = FactorLinear(factors, n_features, n_out, generator)
-        self.of_y = nn.Parameter(torch.empty(*factors, n_out, n_outputs - 1))
-        with torch.no_grad():
-            bound = (n_features + n_outputs - 1) ** -0.5
-            self.of_y.uniform_(-bound, bound, generator=generator)
-        position = torch.arange(n_outputs)
-        earlier = position[:-1] < position[:, None]
-        self.register_buffer("mask", earlier[None, :, None].float(), persistent=False)
-
-    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL) -> Tensor:
-        """(f, n_out, n) from x (m, p, n) and the outputs (m, k, n) that come first in the chain; m may be 1."""
-        n_members, n_outputs = self.of_y[at].shape[:2]
-        known = before.shape[1]
-        hidden: Tensor = self.of_x(_per_factor(x, n_members, n_outputs), at)
-        if known == 0:
-            return hidden
-        weight = (self.of_y[at] * self.mask[:, at[1]]).flatten(0, 1)[..., :known]
-        return torch.baddbmm(hidden, weight, _per_factor(before, n_members, n_outputs))
-
-
-def _per_factor(rows: Tensor, n_members: int, n_outputs: int) -> Tensor:
-    return rows[:, None].expand(n_members, n_outputs, *rows.shape[1:]).flatten(0, 1)
-
-
 class TrunkConditioner(Conditioner):
-    """A trunk of SiLU layers for each factor; every layer of the stack reads its last hidden features."""
+    """One trunk of SiLU layers for all factors, masked after MADE (Germain et al., 2015).
+
+    A hidden unit of degree k sees x and the first k outputs; it feeds units of its degree or higher, and factor i
+    reads units of degree i or lower. Units are sorted by degree, so what factor i needs is always a first part.
+    """
+
+    degree: Tensor
 
     def __init__(
         self,
@@ -70,33 +44,55 @@ class TrunkConditioner(Conditioner):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.entry = MaskedInput(factors, n_features, hidden[0], generator)
-        self.middle = nn.ModuleList(FactorLinear(factors, n_in, n_out, generator) for n_in, n_out in pairwise(hidden))
+        n_members, self.n_outputs = factors
+        degrees = [torch.arange(width) * self.n_outputs // width for width in hidden]
+        # Inputs: x is of degree 0, and the output at place j of the chain is known from degree j + 1 on.
+        given = torch.cat([torch.zeros(n_features, dtype=torch.long), torch.arange(1, self.n_outputs)])
+        self.layers = nn.ModuleList(
+            SharedLinear(n_members, (below[None] <= degree[:, None]).float(), generator)
+            for below, degree in pairwise([given, *degrees])
+        )
+        self.needed = [[int((degree <= i).sum()) for i in range(self.n_outputs)] for degree in degrees]
+        visible = degrees[-1][None] <= torch.arange(self.n_outputs)[:, None]
+        self.register_buffer("visible", visible.float(), persistent=False)
         self.widths = [hidden[-1]] * n_layers
 
-    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, drop: Drop | None = None) -> list[Tensor]:
+    visible: Tensor
+
+    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, drop: Drop | None = None) -> list[Condition]:
         """The last hidden features, once for each layer of the stack."""
-        h = silu(self.entry(x, before, at))
-        for layer in self.middle:
-            h = silu(layer(h if drop is None else drop(h, at), at))
-        h = h if drop is None else drop(h, at)
-        return [h] * len(self.widths)
+        members, outputs = at
+        last = range(self.n_outputs)[outputs][-1]
+        m = max(len(x), len(before))
+        h = torch.cat([x.expand(m, -1, -1), before.expand(m, -1, -1)[:, :last]], 1)
+        for layer, needed in zip(self.layers, self.needed, strict=True):
+            h = silu(layer(h, members, needed[last]))
+            h = h if drop is None else drop(h, members)
+        return [Condition(h, self.visible[outputs, : h.shape[1]])] * len(self.widths)
 
 
 class ChainConditioner(Conditioner):
-    """The paper's conditions: c1 = tanh(linear(x, y_<i)), c(l+1) = tanh(linear(c(l))), one for each layer."""
+    """The paper's conditions: c1 = tanh(linear(x, y_<i)), c(l+1) = tanh(linear(c(l))), one for each layer and factor."""
+
+    mask: Tensor
 
     def __init__(
         self, factors: tuple[int, int], n_features: int, widths: Sequence[int], generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.entry = MaskedInput(factors, n_features, widths[0], generator)
+        n_outputs = factors[1]
+        self.entry = FactorLinear(factors, n_features + n_outputs - 1, widths[0], generator)
         self.links = nn.ModuleList(FactorLinear(factors, n_in, n_out, generator) for n_in, n_out in pairwise(widths))
+        earlier = torch.arange(n_outputs - 1)[None] < torch.arange(n_outputs)[:, None]
+        mask = torch.cat([torch.ones(n_outputs, n_features), earlier.float()], 1)
+        self.register_buffer("mask", mask, persistent=False)
         self.widths = list(widths)
 
-    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, drop: Drop | None = None) -> list[Tensor]:
+    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, drop: Drop | None = None) -> list[Condition]:
         """Condition features of each layer in turn."""
-        found = [torch.tanh(self.entry(x, before, at))]
+        m = len(self.entry.weight[at[0]])
+        known = torch.cat([x.expand(m, -1, -1), before.expand(m, -1, -1)], 1)
+        found = [Condition(torch.tanh(self.entry(Condition(known, self.mask[at[1], : known.shape[1]]), at)))]
         for layer in self.links:
-            found.append(torch.tanh(layer(found[-1], at)))
+            found.append(Condition(torch.tanh(layer(found[-1], at))))
         return found

@@ -31,10 +31,11 @@ class FlatParameters:
 
     def differentiate(self, loss: Tensor) -> None:
         """Put the gradients of `loss` into the buffers; a parameter it does not depend on gets zero."""
-        found = iter(torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True))
-        by_parameter = dict(zip(map(id, self.parameters), found, strict=True))
+        learnt = [p for p in self.parameters if p.requires_grad]
+        found = torch.autograd.grad(loss, learnt, allow_unused=True, materialize_grads=True)
+        of = dict(zip(map(id, learnt), found, strict=True))
         for group, grad in zip(self.groups, self.grads, strict=True):
-            torch.cat([by_parameter[id(p)].flatten(2) for p in group], 2, out=grad)
+            torch.cat([of.get(id(p), torch.zeros_like(p)).flatten(2) for p in group], 2, out=grad)
 
     def clip(self, largest: float) -> None:
         """Scale each member's gradient down to the norm `largest`; a member's step never depends on another's."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from .jet import Jet
-from .linear import ALL, Chosen, FactorLinear, chosen
+from .linear import ALL, Chosen, Condition, FactorLinear, chosen
 from .softminmax import hard_bracket, plain_soft_min_max, soft_min_max
 
 __all__ = ["HardMinMaxLayer", "Lines", "MonotoneStack", "RisingNorm", "SoftMinMaxLayer", "SquashLayer"]
@@ -47,7 +47,7 @@ class Lines(nn.Module):
         with torch.no_grad():
             self.shift.bias.copy_(torch.empty(*factors, n_lines, 1).normal_(generator=generator))
 
-    def bias(self, condition: Tensor, at: Chosen = ALL) -> Tensor:
+    def bias(self, condition: Condition, at: Chosen = ALL) -> Tensor:
         """What the conditions add to each line, (f, lines, n)."""
         bias: Tensor = self.shift(condition, at)
         return bias
@@ -116,18 +116,19 @@ class LinearLayer(Lines):
 
 
 class RisingNorm(nn.Module):
-    """Batch normalisation with a positive gain; while training its moments come from the first point of each row."""
+    """Batch normalisation with a positive gain; while training its moments come from the first point of each row.
+
+    The running moments are parameters that need no gradient, so that they are kept with the weights they belong to.
+    """
 
     momentum = 0.1
-    mean: Tensor
-    variance: Tensor
 
     def __init__(self, factors: tuple[int, int], n_features: int) -> None:
         super().__init__()
         self.log_gain = nn.Parameter(torch.zeros(*factors, n_features, 1))
         self.offset = nn.Parameter(torch.zeros(*factors, n_features, 1))
-        self.register_buffer("mean", torch.zeros(*factors, n_features, 1))
-        self.register_buffer("variance", torch.ones(*factors, n_features, 1))
+        self.mean = nn.Parameter(torch.zeros(*factors, n_features, 1), requires_grad=False)
+        self.variance = nn.Parameter(torch.ones(*factors, n_features, 1), requires_grad=False)
 
     def forward(self, jet: Jet, at: Chosen = ALL) -> Jet:
         """Normalised jet (f, k, q, n)."""
@@ -152,7 +153,7 @@ class MonotoneStack(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norms = nn.ModuleList(norms)
 
-    def biases(self, conditions: Sequence[Tensor], at: Chosen = ALL) -> list[Tensor]:
+    def biases(self, conditions: Sequence[Condition], at: Chosen = ALL) -> list[Tensor]:
         """What the conditions add to the lines of each layer; computed once for any number of points."""
         return [layer.bias(c, at) for layer, c in zip(self.layers, conditions, strict=True)]  # type: ignore[operator]
 

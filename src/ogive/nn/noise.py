@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .linear import Chosen
-
 __all__ = ["Dropout", "LearntNoise"]
 
 
@@ -44,8 +42,8 @@ class Dropout:
         self.below = (rates * 256.0).round().to(torch.uint8)
         self.gain = 256.0 / (256.0 - self.below.float())
 
-    def __call__(self, hidden: Tensor, at: Chosen) -> Tensor:
-        below, gain = self.below[at[0]], self.gain[at[0]]
+    def __call__(self, hidden: Tensor, members: slice) -> Tensor:
+        below, gain = self.below[members], self.gain[members]
         words = torch.empty(-(-hidden.numel() // 8), dtype=torch.int64, device=hidden.device)
         words.random_(-(2**63), None, generator=self.generator)
         byte = words.view(torch.uint8)[: hidden.numel()].view(len(below), -1)
