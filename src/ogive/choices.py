@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,23 @@ import numpy as np
 from .arrays import Array
 from .errors import DataError
 
-__all__ = ["Support", "in_turn", "orders_of", "support_of"]
+__all__ = ["Pairs", "Support", "check_parameters", "in_turn", "orders_of", "support_of"]
 
+Pairs = tuple[tuple[float | None, float | None], ...]
 Support = str | Sequence[tuple[float | None, float | None]] | None
+
+
+def check_parameters(given: Mapping[str, Any]) -> None:
+    """Refuse values of constructor parameters that no fit could use."""
+    for name in ("n_members", "groups", "units", "batch_size", "max_epochs", "patience"):
+        if given[name] is not None and not given[name] >= 1:
+            raise DataError(f"{name} must be at least 1; got {given[name]}. Leave it at its default.")
+    if not 0.0 < given["validation_fraction"] < 1.0:
+        raise DataError(f"validation_fraction must lie between 0 and 1; got {given['validation_fraction']}. Use 0.1.")
+    if given["derivative"] not in ("exact", "finite-difference"):
+        raise DataError(f"derivative must be 'exact' or 'finite-difference'; got {given['derivative']!r}. Use 'exact'.")
+    if not all(0.0 <= rate < 1.0 for rate in np.ravel(given["dropout"])):
+        raise DataError(f"dropout must lie in [0, 1); got {given['dropout']}. Use 0.1.")
 
 
 def orders_of(order: str | tuple[int, ...], n_members: int, d: int) -> tuple[tuple[int, ...], ...]:
@@ -28,18 +42,19 @@ def orders_of(order: str | tuple[int, ...], n_members: int, d: int) -> tuple[tup
     return (tuple(int(i) for i in order),) * n_members
 
 
-def support_of(support: Support, targets: Array) -> tuple[tuple[float | None, float | None], ...]:
+def support_of(support: Support, targets: Array) -> Pairs:
     """(low, high) of each output, checked against the training rows."""
     d = targets.shape[1]
     if support is None:
         return ((None, None),) * d
     if isinstance(support, str):
         if support == "range":
-            return tuple((float(column.min()), float(column.max())) for column in targets.T)
+            ranges: Pairs = tuple((float(column.min()), float(column.max())) for column in targets.T)
+            return ranges
         if support != "positive":
             raise DataError(f"support must be None, 'positive', 'range' or pairs; got {support!r}. Use None.")
         support = [(0.0, None)] * d
-    pairs = tuple((None if a is None else float(a), None if b is None else float(b)) for a, b in support)
+    pairs: Pairs = tuple((_end(low), _end(high)) for low, high in support)
     if len(pairs) != d:
         raise DataError(f"support must have one (low, high) pair per output ({d}); got {len(pairs)}. Add the others.")
     for (low, high), column in zip(pairs, targets.T, strict=True):
@@ -50,6 +65,10 @@ def support_of(support: Support, targets: Array) -> tuple[tuple[float | None, fl
         if outside:
             raise DataError(f"y must lie in its support; got {outside} rows outside ({low}, {high}). Widen it.")
     return pairs
+
+
+def _end(value: float | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def in_turn(values: Any, n_members: int, kind: Callable[[Any], Any]) -> tuple[Any, ...]:

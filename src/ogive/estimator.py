@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Self
 
@@ -11,10 +12,11 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from .arrays import Array, read_features, read_targets, read_weights, seed_of
-from .choices import Support, in_turn, orders_of, support_of
+from .choices import Support, check_parameters, in_turn, orders_of, support_of
 from .errors import DataError
 from .fitted import Fitted
 from .fitting import TrainingTable, fit_network
@@ -30,16 +32,13 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
     Each output's conditional CDF is :math:`F_i(y_i \mid x, y_{<i}) = s(O_i(y_i))`, with O a soft minimum of soft
     maxima of rising lines whose offsets a network computes from x and the outputs before. The density is the exact
-    slope of F. Several members are trained side by side and averaged.
+    slope of F. Several members are trained side by side and averaged with weights that held-back rows decide.
 
     Parameters
     ----------
-    n_members : int
-        Members of the ensemble.
-    hidden : tuple of int
-        Widths of the trunk that reads x and the outputs before.
-    groups, units : int
-        Lines of the soft min-max: a minimum over groups of a maximum over units.
+    n_members, hidden, groups, units
+        Members of the ensemble, widths of its trunks, and lines of the soft min-max: a minimum over groups of a
+        maximum over units.
     order : "given", "cycle" or tuple of int
         Order of the outputs in the chain. "cycle" gives members different orders, which often raises the
         likelihood but leaves no single chain: `pit`, `inverse_pit` are then refused.
@@ -56,17 +55,15 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         count optimiser steps, so that small tables, whose epochs are short, may train for long:
         8,000 steps but 20 to 1,500 epochs, and 300 steps but at least 40 epochs (never more than `max_epochs`).
     validation_fraction : float
-        Share of the training rows held back to stop training.
+        Share of the training rows held back to stop training and to weigh the members.
     derivative : "exact" or "finite-difference"
         How the density comes from the CDF; `delta` is the step of the latter, in scaled units.
     architecture : mapping, optional
         Fields of `ogive.nn.architecture.Architecture` to replace, for study.
     device : "auto", "cpu", "cuda" or "mps"
         Where to train. Predictions are computed in float64 on the CPU.
-    n_jobs : int, optional
-        Threads for training; None leaves torch's setting alone.
-    verbose : int
-        1 shows a progress bar.
+    n_jobs, verbose : int
+        Threads for training, None leaves torch's setting alone; 1 shows a progress bar.
     random_state : int, Generator or None
         Seed; the same seed gives the same bits on the same machine.
 
@@ -90,10 +87,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from ogive import OgiveRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 2))
-    >>> y = X[:, 0] + rng.exponential(size=300)
-    >>> model = OgiveRegressor(random_state=0, max_epochs=20).fit(X, y)
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = OgiveRegressor(random_state=0, max_epochs=20).fit(X, X[:, 0] ** 2)
     >>> model.predict_interval(X[:3], coverage=0.9).shape
     (3, 2)
     """
@@ -108,7 +103,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         order: str | tuple[int, ...] = "given",
         support: Support = None,
         noise: bool | Sequence[bool] = False,
-        dropout: float | Sequence[float] = (0.05, 0.1, 0.15, 0.2),
+        dropout: float | Sequence[float] = (0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.2, 0.3),
         learning_rate: float = 4e-3,
         batch_size: int = 256,
         max_epochs: int | None = None,
@@ -173,7 +168,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         eval_set : (X, y), optional
             Rows that decide when to stop, in place of a held-back part of the training rows.
         """
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         features = read_features(self, X, fitting=True)
         targets, names, alone = read_targets(y)
         if len(targets) != len(features):
@@ -184,8 +179,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
         design = self._design(features.shape[1], targets)
         recipe = self._recipe(len(features))
-        with tqdm(total=recipe.max_epochs, unit="epoch", disable=not self.verbose, desc="fit") as bar:
-            network, history = fit_network(design, table, recipe, generator, lambda done: _show(bar, done), self.device)
+        with threadpool_limits(self.n_jobs), _progress(recipe.max_epochs, self.verbose) as report:
+            network, history = fit_network(design, table, recipe, generator, report, self.device)
         self._remember(Fitted(design, network.double(), names, alone, history.as_arrays()))
         return self
 
@@ -207,15 +202,6 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         self.n_outputs_, self.output_names_ = len(fitted.outputs), fitted.outputs
         self.history_, self.n_iter_ = fitted.history, len(fitted.history["train"])
         self._fitted = fitted
-
-    def _check_parameters(self) -> None:
-        for name in ("n_members", "groups", "units", "batch_size", "max_epochs", "patience"):
-            if getattr(self, name) is not None and not getattr(self, name) >= 1:
-                raise DataError(f"{name} must be at least 1; got {getattr(self, name)}. Leave it at its default.")
-        if not 0.0 < self.validation_fraction < 1.0:
-            raise DataError(f"validation_fraction must lie between 0 and 1; got {self.validation_fraction}. Use 0.1.")
-        if self.derivative not in ("exact", "finite-difference"):
-            raise DataError(f"derivative must be 'exact' or 'finite-difference'; got {self.derivative!r}. Use 'exact'.")
 
     def _design(self, n_features: int, targets: Array) -> Architecture:
         d = targets.shape[1]
@@ -318,10 +304,14 @@ def load(path: str | PathLike[str]) -> OgiveRegressor:
     return model
 
 
-def _show(bar: Any, done: EpochReport) -> None:
-    """One epoch further on the progress bar."""
-    bar.set_postfix_str(
-        f"train NLL {done.train:.3f}, validation NLL {done.validation:.3f}, {done.members_left} members left",
-        refresh=False,
-    )
-    bar.update(1)
+@contextmanager
+def _progress(n_epochs: int, verbose: int) -> Iterator[Callable[[EpochReport], None]]:
+    """A bar over the epochs, with the losses and the time left."""
+    with tqdm(total=n_epochs, unit="epoch", disable=not verbose, desc="fit") as bar:
+
+        def show(done: EpochReport) -> None:
+            losses = f"train NLL {done.train:.3f}, validation NLL {done.validation:.3f}"
+            bar.set_postfix_str(f"{losses}, {done.members_left} members left", refresh=False)
+            bar.update(1)
+
+        yield show

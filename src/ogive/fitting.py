@@ -14,7 +14,10 @@ from .nn.architecture import Architecture
 from .nn.cdf import CDFNetwork
 from .training import EpochReport, History, Recipe, Rows, train
 
-__all__ = ["TrainingTable", "fit_network"]
+__all__ = ["TrainingTable", "fit_network", "member_log_weights"]
+
+WEIGHING_STEPS = 10
+ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,30 @@ def fit_network(
     there = torch.Generator(place).manual_seed(int(torch.randint(2**62, (), generator=generator)))
     move_network(network, place)
     history = train(network, rows, (learn, hold), recipe, there, report)
-    move_network(network, torch.device("cpu"))
+    if place.type != "cpu":
+        move_network(network, torch.device("cpu"))
+        rows = Rows(rows.features.cpu(), rows.outputs.cpu(), rows.weights.cpu())
+    network.log_weights.copy_(member_log_weights(network, rows, parts[1]))
     return network, history
+
+
+@torch.no_grad()
+def member_log_weights(network: CDFNetwork, rows: Rows, held_back: Tensor) -> Tensor:
+    """Log-weights (m,) of the mixture that makes the rows held back likely, shrunk towards equal weights.
+
+    A few steps of expectation-maximisation from equal weights: w_m becomes the mean share of member m in the
+    mixture's density. Stopping early is the shrinkage; few rows allow few steps.
+    """
+    pieces = []
+    for part in held_back.split(ROWS_AT_ONCE):
+        features, outputs, _ = rows.batch(part[None])
+        pieces.append(network.readings(features, network.chain(outputs)).log_density.sum(1))
+    log_density, weight = torch.cat(pieces, 1).double(), rows.weights[held_back].double()
+    log_weights = network.log_weights.clone()
+    for _ in range(min(WEIGHING_STEPS, len(held_back) // 3)):
+        log_share = (log_weights[:, None] + log_density).log_softmax(0)
+        log_weights = ((log_share.exp() * weight).sum(1) / weight.sum()).log()
+    return log_weights
 
 
 def _parts(n: int, held_back: int, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -72,7 +72,7 @@ class TrunkConditioner(Conditioner):
 
 
 class ChainConditioner(Conditioner):
-    """The paper's conditions: c1 = tanh(linear(x, y_<i)), c(l+1) = tanh(linear(c(l))), one for each layer and factor."""
+    """The paper's conditions c1 = tanh(linear(x, y_<i)), c(l+1) = tanh(linear(c(l))), a chain for each factor."""
 
     mask: Tensor
 
