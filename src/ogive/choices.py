@@ -44,7 +44,7 @@ def orders_of(order: str | tuple[int, ...], n_members: int, d: int) -> tuple[tup
 
 def support_of(support: Support, targets: Array) -> Pairs:
     """(low, high) of each output, checked against the training rows."""
-    d = targets.shape[1]
+    d = int(targets.shape[1])
     if support is None:
         return ((None, None),) * d
     if isinstance(support, str):
