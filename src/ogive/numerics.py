@@ -63,13 +63,14 @@ def bracketed_newton(
     low: Tensor,
     high: Tensor,
     *,
-    tolerance: float = 0.0,
+    tolerance: float | None = None,
 ) -> Tensor:
     """Solve rising(t) = target elementwise, where rising returns its value and its slope's logarithm.
 
     The bracket [low, high] is widened until it holds the root, then every step is Newton's where that falls
     inside the bracket and bisection where it does not. A point settles when its step is below `tolerance` times
-    its scale, the larger of |t| and the first bracket's width; never less than four units in the last place.
+    its scale, the larger of |t| and the first bracket's width. Newton's steps square the error, so the default, the
+    root of a unit in the last place, leaves the point after that step as exact as the function allows.
 
     Raises
     ------
@@ -77,6 +78,7 @@ def bracketed_newton(
         When a point has not settled after `MAX_NEWTON_STEPS`; it is never returned half solved.
     """
     unit = torch.finfo(target.dtype).eps
+    tolerance = unit**0.5 if tolerance is None else tolerance
     low, high = _widen(rising, target, low, high)
     width = high - low
     width_before = width
@@ -87,8 +89,9 @@ def bracketed_newton(
         low = torch.where(excess <= 0, point, low)
         high = torch.where(excess >= 0, point, high)
         newton = point - excess * torch.exp(-log_slope)
-        small = max(tolerance, 4.0 * unit) * torch.maximum(point.abs(), width)
-        settled = ((newton - point).abs() <= small) | (high - low <= small)
+        scale = torch.maximum(point.abs(), width)
+        settled = (newton - point).abs() <= tolerance * scale
+        settled |= (high - low) <= 4.0 * unit * scale
         if bool(settled.all()):
             return torch.minimum(torch.maximum(newton, low), high)
         inside = (newton >= low) & (newton <= high)

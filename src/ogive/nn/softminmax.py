@@ -15,6 +15,7 @@ turns every reduction over units or groups into a sum of long vectors.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -46,19 +47,14 @@ def plain_soft_min_max(line: Jet, unit_axis: int, group_axis: int) -> Jet:
 def hard_bracket(target: Tensor, bias: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
     """Two points (f, q, n) between which the network takes the value `target` (f, q, n).
 
-    The hard minimum of maxima is inverted in closed form, t(z) = max_g min_u (z - b) / a, and the soft one
-    differs from it by at most log(units) upwards and log(groups) downwards.
+    The soft value lies above the hard one by at most log(units) and below it by at most log(groups), and the hard
+    minimum of maxima is inverted in closed form: t(z) = max_g min_u (z - b) / a.
     """
     units, groups = log_weight.shape[1:]
     reach = (-log_weight).exp()[..., None, None]
-    crossing = (target[:, None, None] - bias[..., None, :]).mul_(reach)
-    widest = reach.amax((1, 2))
-    point = crossing.amin(1).amax(1)
-    return point - _log(units) * widest, point + _log(groups) * widest
-
-
-def _log(count: int) -> float:
-    return float(torch.tensor(float(count)).log())
+    lowest, highest = target - math.log(units), target + math.log(groups)
+    low, high = ((z[:, None, None] - bias[..., None, :]).mul_(reach).amin(1).amax(1) for z in (lowest, highest))
+    return low, high
 
 
 class _SoftMinMax(torch.autograd.Function):
