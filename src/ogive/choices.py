@@ -11,8 +11,9 @@ import numpy as np
 from .arrays import Array
 from .errors import DataError
 
-__all__ = ["Pairs", "Support", "check_parameters", "in_turn", "orders_of", "support_of"]
+__all__ = ["Pairs", "Support", "check_parameters", "in_turn", "orders_of", "regime_of", "support_of"]
 
+FEWEST_WITH_PILOTS = 4
 Pairs = tuple[tuple[float | None, float | None], ...]
 Support = str | Sequence[tuple[float | None, float | None]] | None
 
@@ -26,8 +27,11 @@ def check_parameters(given: Mapping[str, Any]) -> None:
         raise DataError(f"validation_fraction must lie between 0 and 1; got {given['validation_fraction']}. Use 0.1.")
     if given["derivative"] not in ("exact", "finite-difference"):
         raise DataError(f"derivative must be 'exact' or 'finite-difference'; got {given['derivative']!r}. Use 'exact'.")
-    if not all(0.0 <= rate < 1.0 for rate in np.ravel(given["dropout"])):
-        raise DataError(f"dropout must lie in [0, 1); got {given['dropout']}. Use 0.1.")
+    for name, is_fine in (("dropout", lambda v: 0.0 <= v < 1.0), ("noise", lambda v: v in (0, 1))):
+        value = given[name]
+        if not _is_auto(value) and (isinstance(value, str) or not all(is_fine(v) for v in np.ravel(value))):
+            wanted = "rates in [0, 1)" if name == "dropout" else "True or False"
+            raise DataError(f"{name} must be 'auto' or {wanted}; got {value!r}. Use 'auto'.")
 
 
 def orders_of(order: str | tuple[int, ...], n_members: int, d: int) -> tuple[tuple[int, ...], ...]:
@@ -65,6 +69,20 @@ def support_of(support: Support, targets: Array) -> Pairs:
         if outside:
             raise DataError(f"y must lie in its support; got {outside} rows outside ({low}, {high}). Widen it.")
     return pairs
+
+
+def regime_of(
+    noise: Any, dropout: Any, n_members: int, *, pilots: bool
+) -> tuple[tuple[bool, ...], tuple[float, ...] | None]:
+    """Noise and dropout of each member; a dropout of None leaves both to pilots, where these are possible."""
+    if _is_auto(noise) and _is_auto(dropout) and pilots and n_members >= FEWEST_WITH_PILOTS:
+        return (), None
+    rates = in_turn(0.1 if _is_auto(dropout) else dropout, n_members, float)
+    return in_turn(False if _is_auto(noise) else noise, n_members, bool), rates
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _end(value: float | None) -> float | None:

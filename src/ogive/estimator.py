@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from .arrays import Array, read_features, read_targets, read_weights, seed_of
-from .choices import Support, check_parameters, in_turn, orders_of, support_of
+from .choices import Support, check_parameters, orders_of, regime_of, support_of
 from .errors import DataError
 from .fitted import Fitted
-from .fitting import TrainingTable, fit_network
+from .fitting import TrainingTable, fit_ensemble
 from .nn.architecture import Architecture
 from .prediction import Prediction
 from .training import EpochReport, Recipe
@@ -44,10 +44,9 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         likelihood but leaves no single chain: `pit`, `inverse_pit` are then refused.
     support : None, "positive", "range" or one (low, high) pair per output
         Where y can lie; None is the whole line, either side of a pair may be None, "range" that of y in training.
-    noise : bool or sequence of bool
-        The paper's learnt noise on x and y while training, for all members or for each in turn.
-    dropout : float or sequence of float
-        Rate for all members or for each in turn.
+    noise, dropout : "auto", or one value or a sequence
+        Regularisation: the paper's learnt noise on x and y while training, and a dropout rate, for all members or for
+        each in turn. If both are "auto", pilot members try several and held-back rows decide.
     learning_rate, batch_size, weight_decay
         Of the optimiser, AdamW.
     max_epochs, patience : int, optional
@@ -102,8 +101,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         units: int = 8,
         order: str | tuple[int, ...] = "given",
         support: Support = None,
-        noise: bool | Sequence[bool] = False,
-        dropout: float | Sequence[float] = (0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.2, 0.3),
+        noise: str | bool | Sequence[bool] = "auto",
+        dropout: str | float | Sequence[float] = "auto",
         learning_rate: float = 4e-3,
         batch_size: int = 256,
         max_epochs: int | None = None,
@@ -178,10 +177,10 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
             table = self._with_held_back(table, *eval_set)
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
         design = self._design(features.shape[1], targets)
-        recipe = self._recipe(len(features))
+        recipe = self._recipe(len(features), design)
         with threadpool_limits(self.n_jobs), _progress(recipe.max_epochs, self.verbose) as report:
-            network, history = fit_network(design, table, recipe, generator, report, self.device)
-        self._remember(Fitted(design, network.double(), names, alone, history.as_arrays()))
+            found = fit_ensemble(design, table, recipe, generator, report, self.device)
+        self._remember(Fitted(found.design, found.network.double(), names, alone, found.history.as_arrays()))
         return self
 
     def _with_held_back(self, table: TrainingTable, X: Any, y: Any) -> TrainingTable:
@@ -216,8 +215,10 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         }
         return Architecture(**(settings | dict(self.architecture or {})))
 
-    def _recipe(self, n_rows: int) -> Recipe:
+    def _recipe(self, n_rows: int, design: Architecture) -> Recipe:
         steps = max(1, round(n_rows / self.batch_size))
+        pilots = design.hidden is not None and len(set(design.order)) == 1
+        noise, dropout = regime_of(self.noise, self.dropout, self.n_members, pilots=pilots)
         return Recipe(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
@@ -225,8 +226,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
             patience=self.patience or max(40, 300 // steps),
             validation_fraction=self.validation_fraction,
             weight_decay=self.weight_decay,
-            noise=in_turn(self.noise, self.n_members, bool),
-            dropout=in_turn(self.dropout, self.n_members, float),
+            noise=noise,
+            dropout=dropout,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -312,6 +313,7 @@ def _progress(n_epochs: int, verbose: int) -> Iterator[Callable[[EpochReport], N
         def show(done: EpochReport) -> None:
             losses = f"train NLL {done.train:.3f}, validation NLL {done.validation:.3f}"
             bar.set_postfix_str(f"{losses}, {done.members_left} members left", refresh=False)
-            bar.update(1)
+            bar.total = done.max_epochs
+            bar.update(done.epoch - bar.n)
 
         yield show

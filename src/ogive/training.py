@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,10 +22,15 @@ from .nn.noise import Dropout, LearntNoise
 
 __all__ = ["EpochReport", "History", "Recipe", "Rows", "train"]
 
+EPOCHS = ("train", "validation")
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained; every member of the ensemble alike but for its noise and dropout."""
+    """How a network is trained; every member of the ensemble alike but for its noise and dropout.
+
+    Dropout None leaves both of these to be found by pilots.
+    """
 
     learning_rate: float = 4e-3
     batch_size: int = 256
@@ -37,7 +42,7 @@ class Recipe:
     clip: float = 5.0
     noise_beta: float = 0.005
     noise: tuple[bool, ...] = ()
-    dropout: tuple[float, ...] = ()
+    dropout: tuple[float, ...] | None = ()
     validate_every: int = 1
 
 
@@ -62,10 +67,33 @@ class History:
     validation: list[list[float]] = field(default_factory=list)
     best_epoch: list[int] = field(default_factory=list)
     best_validation: list[float] = field(default_factory=list)
+    interrupted: bool = False
 
     def as_arrays(self) -> dict[str, NDArray[np.float64]]:
         """The four lists as arrays by name."""
-        return {name: np.asarray(values, dtype=np.float64) for name, values in vars(self).items()}
+        lists = {name: values for name, values in vars(self).items() if isinstance(values, list)}
+        return {name: np.asarray(values, dtype=np.float64) for name, values in lists.items()}
+
+    @classmethod
+    def joined(cls, parts: Sequence[History], keep: Sequence[int]) -> History:
+        """The members `keep` of several histories laid end to end; the shorter ones end in NaN."""
+        length = max(len(part.train) for part in parts)
+
+        def column(part: History, name: str, k: int) -> list[float]:
+            values = [epoch[k] for epoch in getattr(part, name)]
+            return values + [math.nan] * (length - len(values))
+
+        places = [(part, k) for part in parts for k in range(len(part.best_epoch))]
+        chosen = [places[k] for k in keep]
+        return cls(
+            *(
+                [list(row) for row in zip(*(column(part, name, k) for part, k in chosen), strict=True)]
+                for name in EPOCHS
+            ),
+            best_epoch=[part.best_epoch[k] for part, k in chosen],
+            best_validation=[part.best_validation[k] for part, k in chosen],
+            interrupted=any(part.interrupted for part in parts),
+        )
 
 
 @dataclass(frozen=True)
@@ -111,6 +139,7 @@ def train(
             if due and not state.retire(epoch):
                 break
     except KeyboardInterrupt:
+        history.interrupted = True
         warnings.warn(
             f"training was interrupted in epoch {len(history.train) + 1}; the best weights so far are kept.",
             TrainingStoppedWarning,
