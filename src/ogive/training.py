@@ -22,8 +22,6 @@ from .nn.noise import Dropout, LearntNoise
 
 __all__ = ["EpochReport", "History", "Recipe", "Rows", "train"]
 
-EPOCHS = ("train", "validation")
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -79,17 +77,18 @@ class History:
         """The members `keep` of several histories laid end to end; the shorter ones end in NaN."""
         length = max(len(part.train) for part in parts)
 
-        def column(part: History, name: str, k: int) -> list[float]:
-            values = [epoch[k] for epoch in getattr(part, name)]
-            return values + [math.nan] * (length - len(values))
+        def by_epoch(name: str) -> list[list[float]]:
+            columns = []
+            for part, k in chosen:
+                values = [epoch[k] for epoch in getattr(part, name)]
+                columns.append(values + [math.nan] * (length - len(values)))
+            return [list(epoch) for epoch in zip(*columns, strict=True)]
 
         places = [(part, k) for part in parts for k in range(len(part.best_epoch))]
         chosen = [places[k] for k in keep]
         return cls(
-            *(
-                [list(row) for row in zip(*(column(part, name, k) for part, k in chosen), strict=True)]
-                for name in EPOCHS
-            ),
+            train=by_epoch("train"),
+            validation=by_epoch("validation"),
             best_epoch=[part.best_epoch[k] for part, k in chosen],
             best_validation=[part.best_validation[k] for part, k in chosen],
             interrupted=any(part.interrupted for part in parts),
