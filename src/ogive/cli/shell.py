@@ -18,6 +18,7 @@ import typer
 from .. import __version__
 from ..errors import NumericalError, OgiveError
 from .answers import predict, prob, sample
+from .bench import app as bench
 from .demo import demo
 from .fitting import fit
 from .inspection import info, score
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 for command in (fit, predict, sample, prob, score, info, plot, demo):
     app.command()(command)
+app.add_typer(bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

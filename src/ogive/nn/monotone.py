@@ -21,6 +21,10 @@ from .softminmax import hard_bracket, plain_soft_min_max, soft_min_max
 __all__ = ["HardMinMaxLayer", "Lines", "MonotoneStack", "RisingNorm", "SoftMinMaxLayer", "SquashLayer"]
 
 
+# An optimiser moves every parameter by about its learning rate a step; sharp edges need log-slopes to go far in time.
+PACE = 3.0
+
+
 class Lines(nn.Module):
     """Positively weighted lines over the features below, shifted by condition features.
 
@@ -42,10 +46,15 @@ class Lines(nn.Module):
         self.n_in = n_in
         n_lines = math.prod(self.shape)
         noise = torch.empty(*factors, n_lines, n_in).normal_(generator=generator)
-        self.log_weight = nn.Parameter(0.5 * noise - math.log(n_in))
+        self.slow_log_weight = nn.Parameter((noise + 0.5 - math.log(n_in)) / PACE)
         self.shift = FactorLinear(factors, n_conditions, n_lines, generator)
         with torch.no_grad():
             self.shift.bias.copy_(torch.empty(*factors, n_lines, 1).normal_(generator=generator))
+
+    @property
+    def log_weight(self) -> Tensor:
+        """Logarithms of the lines' slopes."""
+        return PACE * self.slow_log_weight
 
     def bias(self, condition: Condition, at: Chosen = ALL) -> Tensor:
         """What the conditions add to each line, (f, lines, n)."""

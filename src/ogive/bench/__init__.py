@@ -1,0 +1,29 @@
+"""Benchmarks: protocol (TOML) -> plan -> runs, skipping those with a record -> records (JSON lines) -> tables.
+
+`protocol` says what is measured, `run` carries it out; `tasks`, `methods` and `measure` say what its names stand for;
+`record` keeps what came out and `provenance` where it comes from; `quantities` and `report` make tables of records,
+and `markdown` writes them.
+"""
+
+from .markdown import report_text
+from .protocol import Protocol, Run, benchmarks_folder, read_protocol
+from .record import Record, append, read_records
+from .report import Report, make_report
+from .run import carry_out, open_runs
+
+__all__ = [
+    # what is measured
+    "Protocol",
+    "Run",
+    "benchmarks_folder",
+    "read_protocol",
+    "carry_out",
+    "open_runs",
+    # what came out
+    "Record",
+    "append",
+    "read_records",
+    "Report",
+    "make_report",
+    "report_text",
+]
