@@ -51,7 +51,7 @@ class Law(ABC):
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         """Two points, cheap to find, that hold or nearly hold the quantile of `logit` between them."""
 
-    def icdf(self, logit: Tensor, tolerance: float | None = None) -> Tensor:
+    def icdf(self, logit: Tensor, tolerance: float = 0.0) -> Tensor:
         """The point at which the logit of the CDF is `logit` (..., n); rough if a relative tolerance is given."""
 
         def rising(y: Tensor) -> tuple[Tensor, Tensor]:

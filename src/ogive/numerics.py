@@ -63,14 +63,13 @@ def bracketed_newton(
     low: Tensor,
     high: Tensor,
     *,
-    tolerance: float | None = None,
+    tolerance: float = 0.0,
 ) -> Tensor:
     """Solve rising(t) = target elementwise, where rising returns its value and its slope's logarithm.
 
     The bracket [low, high] is widened until it holds the root, then every step is Newton's where that falls
     inside the bracket and bisection where it does not. A point settles when its step is below `tolerance` times
-    its scale, the larger of |t| and the first bracket's width. Newton's steps square the error, so the default, the
-    root of a unit in the last place, leaves the point after that step as exact as the function allows.
+    its scale, the larger of |t| and the first bracket's width; never less than four units in the last place.
 
     Raises
     ------
@@ -78,7 +77,6 @@ def bracketed_newton(
         When a point has not settled after `MAX_NEWTON_STEPS`; it is never returned half solved.
     """
     unit = torch.finfo(target.dtype).eps
-    tolerance = unit**0.5 if tolerance is None else tolerance
     low, high = _widen(rising, target, low, high)
     width = high - low
     width_before = width
@@ -90,8 +88,8 @@ def bracketed_newton(
         high = torch.where(excess >= 0, point, high)
         newton = point - excess * torch.exp(-log_slope)
         scale = torch.maximum(point.abs(), width)
-        settled = (newton - point).abs() <= tolerance * scale
-        settled |= (high - low) <= 4.0 * unit * scale
+        small = max(tolerance, 4.0 * unit) * scale
+        settled = ((newton - point).abs() <= small) | (high - low <= small)
         if bool(settled.all()):
             return torch.minimum(torch.maximum(newton, low), high)
         inside = (newton >= low) & (newton <= high)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..errors import DataError
 from .cdf import CDFNetwork
 from .conditioner import ChainConditioner, TrunkConditioner
 from .links import BoundaryLink, CentralDifference, Link, LogisticLink, TruncatedLink
@@ -45,6 +46,14 @@ class Architecture:
     kind: str = "soft"
     norm: bool = False
     delta: float | None = None
+
+    def __post_init__(self) -> None:
+        several = len(set(self.order)) > 1
+        period = len(self.order[0])
+        if several and any(chain != self.order[k % period] for k, chain in enumerate(self.order)):
+            raise DataError(
+                f"order must go round the members, member k as member k mod {period}; got {self.order}. Use 'cycle'."
+            )
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for a JSON header."""

@@ -50,6 +50,8 @@ class Ensemble(Triangular):
         draws = torch.empty_like(logits)
         for k, place in enumerate(range(*self.members.indices(self.network.n_members))):
             mine = (member == k).nonzero()[:, 0]
+            if not len(mine):
+                continue
             alone = MemberFactor(self.network, slice(place, place + 1), self.features, self.features[:, :0])
             draws[mine] = self._walk(alone.take(mine % self.n_rows), logits[mine].T[None])[0].T
         return self._unscaled(draws).view(size, self.n_rows, self.n_outputs)
@@ -157,8 +159,11 @@ class EnsembleFactor(ScaledLaw, Factor):
 
     def then(self, y: Tensor) -> Factor:
         log_density = self._members(y).log_density
-        log_weights = (self.log_weights[:, None] + log_density).flatten(1).log_softmax(0)
-        return EnsembleFactor(self.law, self.member.then(self._scaled(y).reshape(1, -1, y.shape[-1])), log_weights)
+        prior = self.log_weights[:, None].expand_as(log_density)
+        impossible = log_density.isneginf().all(0)  # under every member: then y tells nothing about the members
+        joint = torch.where(impossible, prior, prior + log_density).flatten(1)
+        point = self._scaled(y).reshape(1, -1, self.log_weights.shape[1])
+        return EnsembleFactor(self.law, self.member.then(point), joint.log_softmax(0))
 
 
 class PathLaw(ScaledLaw):

@@ -81,7 +81,7 @@ class SoftMinMaxLayer(Lines):
         n_out, units, groups = self.shape
         point = below.value.expand(-1, n_out, -1, -1).flatten(0, 1)
         log_weight = chosen(self.log_weight, at).reshape(-1, units, groups)
-        jet = soft_min_max(point, bias.view(-1, units, groups, bias.shape[-1]), log_weight)
+        jet = soft_min_max(point, bias.view(len(log_weight), units, groups, bias.shape[-1]), log_weight)
         shape = (len(bias), n_out, *jet.value.shape[1:])
         return Jet(jet.value.view(shape), jet.log_slope.view(shape) + below.log_slope)
 
@@ -89,7 +89,7 @@ class SoftMinMaxLayer(Lines):
         """Bracket of the root in closed form, for a single layer."""
         _, units, groups = self.shape
         log_weight = chosen(self.log_weight, at).reshape(-1, units, groups)
-        return hard_bracket(target, bias.view(-1, units, groups, bias.shape[-1]), log_weight)
+        return hard_bracket(target, bias.view(len(log_weight), units, groups, bias.shape[-1]), log_weight)
 
 
 class HardMinMaxLayer(Lines):
