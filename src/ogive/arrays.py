@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import narwhals as nw
@@ -18,6 +19,7 @@ __all__ = [
     "points_of",
     "probabilities",
     "read_features",
+    "read_held_back",
     "read_targets",
     "read_weights",
     "seed_of",
@@ -39,42 +41,49 @@ def read_targets(y: Any) -> tuple[Array, list[str], bool]:
     """y as (n, d) float64, the outputs' names, and whether it was given as one column without an axis."""
     if y is None:
         raise DataError("y must be given; this regressor requires y to be passed, but the target y is None.")
-    frame = nw.from_native(y, pass_through=True, allow_series=True)
-    names = None
-    if isinstance(frame, nw.DataFrame):
-        names = list(frame.columns)
-    elif isinstance(frame, nw.Series) and frame.name is not None:
-        names = [str(frame.name)]
-    native = frame.to_numpy() if isinstance(frame, nw.DataFrame | nw.Series) else y
-    try:
-        values = np.asarray(native)
-        if np.iscomplexobj(values):
-            raise DataError("y must be real; got complex data. Complex data not supported: pass one part at a time.")
-        values = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataTypeError(f"y must be numeric; got {error}. Encode it as numbers.") from error
+    frame = _frame(y, "y")
+    values = _real(frame.to_numpy() if isinstance(frame, nw.DataFrame | nw.Series) else y, "y")
     if values.ndim not in (1, 2) or values.size == 0:
         raise DataError(f"y must have shape (n,) or (n, d); got {values.shape}. Reshape it.")
-    _must_be_finite(values.reshape(len(values), -1), "y", "Drop or impute them before fit.")
     alone = values.ndim == 1
     values = values.reshape(len(values), -1)
-    default = ["y"] if alone else [f"y{i}" for i in range(values.shape[1])]
-    return values, names or default, alone
+    _must_be_finite(values, "y", "Drop or impute them before fit.")
+    names = ["y"] if alone else [f"y{i}" for i in range(values.shape[1])]
+    if isinstance(frame, nw.DataFrame):
+        names = [str(name) for name in frame.columns]
+    elif isinstance(frame, nw.Series) and frame.name is not None:
+        names = [str(frame.name)]
+    return values, names, alone
 
 
-def read_weights(sample_weight: Any, n_rows: int) -> Array:
-    """Weights (n,) with mean one."""
+def read_held_back(estimator: Any, eval_set: Any, names: Sequence[str]) -> tuple[Array, Array]:
+    """X and y of a pair (X, y) as an estimator's features and targets of these names."""
+    if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+        raise DataError(f"eval_set must be a pair (X, y); got {type(eval_set).__name__}. Write eval_set=(X, y).")
+    features = read_features(estimator, eval_set[0], fitting=False)
+    targets = read_targets(columns_of(eval_set[1], names, "y of eval_set"))[0]
+    wanted = (len(features), len(names))
+    if targets.shape != wanted:
+        raise DataError(f"y of eval_set must have shape {wanted}; got {targets.shape}. Pair it with its X.")
+    return features, targets
+
+
+def read_weights(sample_weight: Any, n_rows: int, fewest: int = 1) -> Array:
+    """Weights (n,) with mean one, of which at least `fewest` are positive."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = _real(sample_weight, "sample_weight")
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
         raise DataError(f"sample_weight must have shape ({n_rows},); got {weights.shape}. Give one weight a row.")
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() == 0:
-        raise DataError("sample_weight must be finite, not negative and not all zero; got others. Check the weights.")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any() or not weights.any():
+        fact = f"{weights[bad][0]} in row {int(bad.argmax())}" if bad.any() else "zero for every row"
+        raise DataError(f"sample_weight must be finite, not negative and not all zero; got {fact}. Check the weights.")
+    if (weights > 0).sum() < fewest:
+        raise DataError(f"sample_weight must be positive in at least {fewest} rows; got 1 such row. Weigh more rows.")
+    weights = weights / weights.max()  # first, as the sum of large weights may leave the floats
     return np.asarray(weights / weights.mean())
 
 
@@ -85,7 +94,7 @@ def points_of(y: Any, n: int, names: Sequence[str], name: str) -> Array:
         values = values[..., None]
     if values.ndim == 1:
         values = values[None]
-    if values.shape[-1] != d or values.shape[-2] not in (n, 1):
+    if values.ndim == 0 or values.shape[-1] != d or values.shape[-2] not in (n, 1):
         wanted = f"({n}, {d})" + (f" or ({n},)" if d == 1 else "")
         raise DataError(f"{name} must have shape {wanted} or that behind draw axes; got {np.shape(y)}. Reshape it.")
     gaps = int(np.isnan(values).sum())
@@ -96,19 +105,19 @@ def points_of(y: Any, n: int, names: Sequence[str], name: str) -> Array:
 
 def columns_of(y: Any, names: Sequence[str], name: str) -> Array:
     """The values of an array, or of a frame's or series' columns in the order of `names`."""
-    frame = nw.from_native(y, pass_through=True, allow_series=True)
+    frame = _frame(y, name)
     if isinstance(frame, nw.DataFrame):
-        missing = [column for column in names if column not in frame.columns]
+        columns = {str(column): column for column in frame.columns}
+        missing = [column for column in names if column not in columns]
         if missing:
             raise DataError(f"{name} must have the columns {list(names)}; got no {missing[0]!r}. Rename its columns.")
-        frame = frame.select(names)
-    values = frame.to_numpy() if isinstance(frame, nw.DataFrame | nw.Series) else y
-    return np.asarray(values, dtype=np.float64)
+        frame = frame.select([columns[column] for column in names])
+    return _real(frame.to_numpy() if isinstance(frame, nw.DataFrame | nw.Series) else y, name)
 
 
 def probabilities(q: ArrayLike, name: str = "q") -> Array:
     """Levels strictly between 0 and 1."""
-    levels = np.asarray(q, dtype=np.float64)
+    levels = _real(q, name)
     inside = (levels > 0.0) & (levels < 1.0)
     if not inside.all():
         raise DataError(
@@ -117,7 +126,7 @@ def probabilities(q: ArrayLike, name: str = "q") -> Array:
     return levels
 
 
-def seed_of(random_state: int | np.random.Generator | np.random.RandomState | None) -> int:
+def seed_of(random_state: Any) -> int:
     """A seed for torch from whatever scikit-learn's users pass as random_state."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**62))
@@ -125,7 +134,39 @@ def seed_of(random_state: int | np.random.Generator | np.random.RandomState | No
         return int(random_state.randint(2**31 - 1))
     if random_state is None:
         return int(np.random.default_rng().integers(2**62))
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise DataError(
+            f"random_state must be None, a whole number from 0 or a generator; got {random_state!r}. Use 0."
+        )
     return int(np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)[0] >> 2)
+
+
+def _frame(y: Any, name: str) -> Any:
+    """y as a frame or series whose columns can be told apart, or as it is if it is neither."""
+    try:
+        frame = nw.from_native(y, pass_through=True, allow_series=True)
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"{name} must have different names for its outputs; got {list(y.columns)}. Rename.") from error
+    if isinstance(frame, nw.LazyFrame):
+        raise DataTypeError(f"{name} must be a table with its rows at hand; got a lazy frame. Collect it first.")
+    if isinstance(frame, nw.DataFrame) and len({str(column) for column in frame.columns}) < len(frame.columns):
+        raise DataError(f"{name} must have different names for its outputs; got {frame.columns}. Rename.")
+    return frame
+
+
+def _real(values: Any, name: str) -> Array:
+    """Values as float64, whatever their shape."""
+    try:
+        found = np.asarray(values)
+        if np.iscomplexobj(found):
+            raise DataError(f"{name} must be real; got complex data. Complex data not supported: pass one part.")
+        if found.dtype.kind in "mM":
+            raise DataTypeError(f"{name} must be numeric; got {found.dtype}. Encode it as numbers.")
+        return found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError | DataTypeError):
+            raise
+        raise DataTypeError(f"{name} must be numeric; got {error}. Encode it as numbers.") from error
 
 
 def _must_be_finite(values: Array, name: str, remedy: str) -> None:

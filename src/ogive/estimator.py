@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from .arrays import Array, read_features, read_targets, read_weights, seed_of
-from .choices import Support, check_parameters, orders_of, regime_of, support_of
+from .arrays import Array, read_features, read_held_back, read_targets, read_weights, seed_of
+from .choices import Support, check_parameters, orders_of, regime_of, support_of, threads_of
 from .errors import DataError
-from .fitted import Fitted
+from .fitted import Fitted, all_or_nothing
 from .fitting import TrainingTable, fit_ensemble
 from .nn.architecture import Architecture
 from .prediction import Prediction
@@ -164,37 +164,30 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         X : array or frame (n, p)
         y : array, series or frame (n,) or (n, d)
         sample_weight : array (n,), optional
+            A row of weight zero is left out: the fit is the same to the bit without it.
         eval_set : (X, y), optional
             Rows that decide when to stop, in place of a held-back part of the training rows.
         """
+        with all_or_nothing(self):
+            self._remember(self._learn(X, y, sample_weight, eval_set))
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Fitted:
         check_parameters(self.get_params(deep=False))
         features = read_features(self, X, fitting=True)
         targets, names, alone = read_targets(y)
         if len(targets) != len(features):
             raise DataError(f"X and y must have one length; got {len(features)} and {len(targets)} rows. Pair them up.")
-        table = TrainingTable(features, targets, read_weights(sample_weight, len(features)))
+        weights = read_weights(sample_weight, len(features), fewest=2)
+        table = TrainingTable(features[weights > 0], targets[weights > 0], weights[weights > 0])
         if eval_set is not None:
-            table = self._with_held_back(table, *eval_set)
+            table = _with_held_back(table, *read_held_back(self, eval_set, names))
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
-        design = self._design(features.shape[1], targets)
-        recipe = self._recipe(len(features), design)
-        with threadpool_limits(self.n_jobs), _progress(recipe.max_epochs, self.verbose) as report:
+        design = self._design(features.shape[1], table.targets)
+        recipe = self._recipe(len(table.features) - table.held_back, design)
+        with threadpool_limits(threads_of(self.n_jobs)), _progress(recipe.max_epochs, self.verbose) as report:
             found = fit_ensemble(design, table, recipe, generator, report, self.device)
-        self._remember(Fitted(found.design, found.network.double(), names, alone, found.history.as_arrays()))
-        return self
-
-    def _with_held_back(self, table: TrainingTable, X: Any, y: Any) -> TrainingTable:
-        """The table with the rows of `eval_set` at its end."""
-        features, targets = read_features(self, X, fitting=False), read_targets(y)[0]
-        if targets.shape != (len(features), table.targets.shape[1]):
-            wanted = (len(features), table.targets.shape[1])
-            raise DataError(f"y of eval_set must have shape {wanted}; got {targets.shape}. Pair it with its X.")
-        return TrainingTable(
-            np.concatenate([table.features, features]),
-            np.concatenate([table.targets, targets]),
-            np.concatenate([table.weights, np.ones(len(features))]),
-            held_back=len(features),
-        )
+        return Fitted(found.design, found.network.double(), names, alone, found.history.as_arrays())
 
     def _remember(self, fitted: Fitted) -> None:
         """Set every fitted attribute, at the end and at once."""
@@ -239,12 +232,11 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
     # Asking
 
+    @torch.no_grad()
     def predict_dist(self, X: Any) -> Prediction:
         """The predicted law of y for each row of X."""
         check_is_fitted(self)
-        features = read_features(self, X, fitting=False)
-        with torch.no_grad():
-            law = self._fitted.network(torch.tensor(features))
+        law = self._fitted.network(torch.tensor(read_features(self, X, fitting=False)))
         return Prediction(law, self.output_names_)
 
     def predict(self, X: Any, point: str = "mean") -> Array:
@@ -269,7 +261,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         """Mean log-likelihood in the units of y; larger is better."""
         prediction = self.predict_dist(X)
         weights = read_weights(sample_weight, len(prediction))
-        return float(np.mean(weights * prediction.logpdf(y)))
+        return float(np.average(prediction.logpdf(y)[weights > 0], weights=weights[weights > 0]))
 
     @property
     def weights_(self) -> Array:
@@ -303,6 +295,16 @@ def load(path: str | PathLike[str]) -> OgiveRegressor:
     if features:
         model.feature_names_in_ = np.asarray(features, dtype=object)
     return model
+
+
+def _with_held_back(table: TrainingTable, features: Array, targets: Array) -> TrainingTable:
+    """The table with the rows of `eval_set` at its end."""
+    return TrainingTable(
+        np.concatenate([table.features, features]),
+        np.concatenate([table.targets, targets]),
+        np.concatenate([table.weights, np.ones(len(features))]),
+        held_back=len(features),
+    )
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
@@ -17,7 +18,7 @@ from .errors import FileFormatError
 from .nn.architecture import Architecture
 from .nn.cdf import CDFNetwork
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "all_or_nothing"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,18 @@ class Fitted:
                 f"'{fspath(path)}' must describe the network it holds; got {type(error).__name__}: {reason}. "
                 "Save the model again."
             ) from error
+
+
+@contextmanager
+def all_or_nothing(estimator: object) -> Iterator[None]:
+    """Leave an estimator as it was if what happens inside fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def _plain(value: Any) -> Any:

@@ -86,7 +86,7 @@ def bracketed_newton(
         excess = value - target
         low = torch.where(excess <= 0, point, low)
         high = torch.where(excess >= 0, point, high)
-        newton = point - excess * torch.exp(-log_slope)
+        newton = torch.where(excess == 0, point, point - excess * torch.exp(-log_slope))
         scale = torch.maximum(point.abs(), width)
         small = max(tolerance, 4.0 * unit) * scale
         settled = ((newton - point).abs() <= small) | (high - low <= small)

@@ -26,6 +26,7 @@ CELLS_AT_ONCE = 2048
 PATHS = 256
 JOINT_PATHS = 512
 CELLS_A_ROW = 128
+MOST = float(np.finfo(np.float64).max)
 
 
 class Prediction:
@@ -74,14 +75,15 @@ class Prediction:
     def __len__(self) -> int:
         return self._law.n_rows
 
-    def __getitem__(self, index: int | slice) -> Prediction:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            return Prediction(self._law.rows(slice(start, max(stop, start), step)), self.output_names)
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"row must lie in 0..{len(self) - 1}; got {index}.")
-        return Prediction(self._law.rows(slice(place, place + 1)), self.output_names)
+    def __getitem__(self, index: Any) -> Prediction:
+        """One row, or those of a slice, a mask or a list of places; a Prediction in each case."""
+        if np.ndim(index) == 0 and not isinstance(index, slice):
+            place = index + len(self) if index < 0 else index
+            if not 0 <= place < len(self):
+                raise IndexError(f"row must lie in 0..{len(self) - 1}; got {index}.")
+            index = [place]
+        places: Any = torch.tensor(np.arange(len(self))[index].copy())  # torch's own slices cannot go backwards
+        return Prediction(self._law.rows(places), self.output_names)
 
     def __iter__(self) -> Iterator[Prediction]:
         return (self[i] for i in range(len(self)))
@@ -94,7 +96,8 @@ class Prediction:
     def logpdf(self, y: Any) -> Array:
         """Joint log-density, (n,) or (k, n) for y with leading axes; finite for every finite y in the support."""
         points, _ = self._points(y)
-        return self._by_rows(lambda law, part: law.log_prob(part), points, -2)
+        found = self._by_rows(lambda law, part: law.log_prob(part), points, -2)
+        return np.where(np.isinf(points).any(-1), -np.inf, found)
 
     def pdf(self, y: Any) -> Array:
         """Joint density."""
@@ -112,7 +115,7 @@ class Prediction:
     def inverse_pit(self, u: Any) -> Array:
         """The y (..., n, d) whose `pit` is u: the exact inverse."""
         levels, _ = self._points(u, "u")
-        logits = torch.tensor(logit(probabilities(levels.numpy(), "u")))
+        logits = torch.tensor(logit(probabilities(levels, "u")))
         return self._by_rows(lambda law, part: law.inverse(part), logits, -2, -2)
 
     def cdf(self, y: Any) -> Array:
@@ -134,7 +137,8 @@ class Prediction:
     def _logits(self, y: Any, question: str) -> Array:
         self._one_output(question)
         points, _ = self._points(y)
-        return self._by_rows(lambda law, part: law.logits(part)[..., 0], points, -2)
+        found = self._by_rows(lambda law, part: law.logits(part)[..., 0], points, -2)
+        return np.where(np.isinf(points[..., 0]), points[..., 0], found)
 
     # Quantiles
 
@@ -246,27 +250,32 @@ class Prediction:
             ]
             return torch.stack(exact, -1)
 
-        return self._by_rows(every, points, -2, -2, cells=CELLS_A_ROW)
+        found = self._by_rows(every, points, -2, -2, cells=CELLS_A_ROW)
+        return np.where(np.isinf(points), np.inf, found)
 
     def energy_score(self, y: Any, size: int = 256) -> Array:
         """E |Y - y| - E |Y - Y'| / 2 (n,) over `size` quasi-random draws; equals the CRPS for one output."""
         points, leading = self._points(y)
         if leading:
             raise DataError(f"y must hold one point a row; got leading axes {leading}. Score them one at a time.")
-
-        return self._by_rows(lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
+        found = self._by_rows(lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
+        return np.where(np.isinf(points).any(-1), np.inf, found)
 
     # Working through rows
 
     def _by_rows(
         self,
         ask: Callable[[Distribution, Tensor], Tensor],
-        points: Tensor,
+        points: Array | Tensor,
         axis_in: int,
         axis_out: int = -1,
         cells: int = 1,
     ) -> Array:
-        """ask(law, points) over pieces of rows; rows lie on `axis_in` of the points and `axis_out` of the answer."""
+        """ask(law, points) over pieces of rows; rows lie on `axis_in` of the points and `axis_out` of the answer.
+
+        Infinite points are asked about at the ends of the floats.
+        """
+        points = torch.as_tensor(points).clamp(-MOST, MOST)
         leading = points.shape[:axis_in].numel() * cells
         step = max(1, CELLS_AT_ONCE // max(1, leading))
         with torch.no_grad():
@@ -277,7 +286,7 @@ class Prediction:
         return torch.cat(pieces, axis_out).double().cpu().numpy()
 
     def _no_points(self) -> Tensor:
-        return torch.empty(len(self), 0)
+        return torch.empty(len(self), 0, dtype=torch.float64)
 
     def _by_output(self, ask: Callable[..., Tensor], *columns: Tensor, cells: int = 1) -> Array:
         """ask(law of output j, n, ...) over pieces of rows, stacked to (n, d, ...)."""
@@ -286,16 +295,16 @@ class Prediction:
             own = [[part[..., j]] if columns else [] for j in range(self.n_outputs)]
             return torch.stack([ask(law.marginal(j, PATHS), law.n_rows, *y) for j, y in enumerate(own)], 1)
 
-        points = columns[0] if columns else torch.empty(len(self), 0)
+        points = columns[0] if columns else self._no_points()
         paths = 1 if self.n_outputs == 1 else PATHS
         return self._by_rows(every, points, -2, 0, cells=max(paths, cells // 16))
 
     # Reading what the user gave
 
-    def _points(self, y: Any, name: str = "y") -> tuple[Tensor, tuple[int, ...]]:
-        """y as a tensor (..., n, d), and its leading axes."""
-        points = points_of(y, len(self), self.output_names, name)
-        return torch.tensor(points), points.shape[:-2]
+    def _points(self, y: Any, name: str = "y") -> tuple[Array, tuple[int, ...]]:
+        """y as an array (..., n, d), and its leading axes."""
+        points = points_of(y, len(self), self.output_names, name).copy()
+        return points, points.shape[:-2]
 
     def _place(self, output: int | str) -> int:
         if isinstance(output, str):

@@ -118,10 +118,11 @@ class ScaledLaw(Law):
     def __init__(self, law: Ensemble, member: MemberFactor) -> None:
         self.law, self.member = law, member
         scale_y, output = law.network.scale_y, law.order[member.before.shape[1]]
+        self.scale_y, self.output = scale_y, output
         self.center, self.scale = scale_y.center[output], scale_y.scale[output]
 
     def _scaled(self, y: Tensor) -> Tensor:
-        return ((y.to(self.center.dtype) - self.center) / self.scale).to(self.law.features.dtype)
+        return self.scale_y.of(self.output, y).to(self.law.features.dtype)
 
     def _unscaled(self, point: Tensor) -> Tensor:
         return (self.center + self.scale * point.to(self.center.dtype)).to(point.dtype)

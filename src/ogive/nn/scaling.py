@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 __all__ = ["FeatureScaling", "OutputScaling"]
 
+FARTHEST = 1e25  # in scaled units: far beyond every law, and near enough for float32 to go on from there
+
 
 class FeatureScaling(nn.Module):
     r"""Standardised features with far values drawn in, :math:`z / \sqrt{1 + (z / c)^2}` with :math:`c = 8`.
@@ -32,7 +34,7 @@ class FeatureScaling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scaled features, rows last: (p, n) for x (n, p)."""
-        z = (x.to(self.center.dtype) - self.center) / self.scale
+        z = _scaled(x, self.center, self.scale)
         return (z / torch.hypot(torch.ones_like(z), z / self.reach)).mT
 
 
@@ -57,8 +59,12 @@ class OutputScaling(nn.Module):
         self.scale.copy_(0.5 * high - 0.5 * low)
 
     def forward(self, y: Tensor) -> Tensor:
-        """Scaled outputs (..., d)."""
-        return (y.to(self.center.dtype) - self.center) / self.scale
+        """Scaled outputs (..., d); those too far out for a float stay finite, infinite ones infinite."""
+        return torch.where(y.isinf(), y.to(self.center.dtype), _scaled(y, self.center, self.scale))
+
+    def of(self, output: int, y: Tensor) -> Tensor:
+        """One output (...) scaled."""
+        return _scaled(y, self.center[output], self.scale[output])
 
     @property
     def log_jacobian(self) -> Tensor:
@@ -66,9 +72,17 @@ class OutputScaling(nn.Module):
         return -self.scale.log()
 
 
+def _scaled(values: Tensor, center: Tensor, scale: Tensor) -> Tensor:
+    return ((values.to(center.dtype) - center) / scale).clamp(-FARTHEST, FARTHEST)
+
+
 def _standardise(values: Tensor, center: Tensor, scale: Tensor) -> None:
+    """Mean and standard deviation, without a sum that could leave the floats."""
     values = values.to(center.dtype)
-    center.copy_(values.mean(0))
+    middle = 0.5 * values.amin(0) + 0.5 * values.amax(0)
+    middle = torch.where(values.amin(0) == values.amax(0), values[0], middle)
+    center.copy_(middle + ((values - middle) / len(values)).sum(0))
     spread = (values - center).abs().amax(0)
     safe = torch.where(spread > 0, spread, torch.ones_like(spread))
-    scale.copy_(torch.where(spread > 0, ((values - center) / safe).square().mean(0).sqrt() * safe, safe))
+    deviation = ((values - center) / safe).square().mean(0).sqrt() * safe
+    scale.copy_(torch.where(spread > 0, deviation.clamp_min(torch.finfo(scale.dtype).tiny), safe))

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from .jet import Jet
 
@@ -68,14 +69,17 @@ class _SoftMinMax(torch.autograd.Function):
         power = line.sub_(top[:, None]).exp_()
         total = power.sum(1)
         group_slope = (power * weight).sum(1).div_(total)
-        log_group = top.add_(total.log()).neg_()
-        value = log_group.logsumexp(1)
-        share = log_group.sub_(value[:, None]).exp_()
+        least = top.amin(1, keepdim=True)  # differences of groups are taken before their logarithms are added
+        share = torch.exp(least - top).div_(total)
+        mass = share.sum(1, keepdim=True)
+        share.div_(mass)
+        value = mass.log_().sub_(least)[:, 0]
         slope = (share * group_slope).sum(1)
         ctx.save_for_backward(point, weight, power, total, share, group_slope, slope)
         return value.neg_(), slope.log()
 
     @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         grad_value, grad_log_slope = grads
         point, weight, power, total, share, group_slope, slope = ctx.saved_tensors
