@@ -248,10 +248,10 @@ def get(name: str) -> Toy:
     return TOYS[name]
 
 
-def sse(pdf: ArrayLike, task: Toy) -> float:
-    """Squared error of an estimated density, summed over a grid and averaged over four x.
+def sse(pdf: ArrayLike, task: Toy, *, x: ArrayLike = SSE_X) -> float:
+    """Squared error of an estimated density, summed over a grid and averaged over several x.
 
-    sse = mean over x in `SSE_X` of the sum over nodes (pdf - p(node | x))^2, with the 64 x 64
+    sse = mean over x of the sum over nodes (pdf - p(node | x))^2, with the 64 x 64
     nodes of `SSE_AXIS` x `SSE_AXIS`. A sum of squares, not an integral: it is not multiplied by
     the area of a cell. Smaller is better; the estimate 0 scores about 0.50 on squares, 0.61 on
     half_gaussian, 0.37 on stick and 0.26 on ring.
@@ -259,10 +259,12 @@ def sse(pdf: ArrayLike, task: Toy) -> float:
     Parameters
     ----------
     pdf : (4, 64, 64) array
-        Estimated density at x = SSE_X[i] and y = (SSE_AXIS[j], SSE_AXIS[k]), as
+        Estimated density at x[i] and y = (SSE_AXIS[j], SSE_AXIS[k]), as
         ``pdf_grid(SSE_AXIS, SSE_AXIS)`` gives it.
     task : Toy
         The truth.
+    x : array, optional
+        Where to compare, in place of the four `SSE_X`.
 
     Notes
     -----
@@ -277,12 +279,11 @@ def sse(pdf: ArrayLike, task: Toy) -> float:
     0.5
     """
     estimate = np.asarray(pdf, dtype=np.float64)
-    shape = (SSE_X.size, SSE_AXIS.size, SSE_AXIS.size)
+    places = _inputs(x)
+    shape = (places.size, SSE_AXIS.size, SSE_AXIS.size)
     if estimate.shape != shape:
-        raise ValueError(
-            f"pdf must have shape {shape}; got {estimate.shape}. Evaluate it at SSE_X on SSE_AXIS x SSE_AXIS."
-        )
+        raise ValueError(f"pdf must have shape {shape}; got {estimate.shape}. Evaluate it at x on SSE_AXIS x SSE_AXIS.")
     if not np.all(np.isfinite(estimate)):
         raise ValueError("pdf must be finite; got NaN or an infinite value. Check the estimator there.")
-    error = estimate - task.pdf_grid(SSE_X, SSE_AXIS, SSE_AXIS)
+    error = estimate - task.pdf_grid(places, SSE_AXIS, SSE_AXIS)
     return float(np.mean(np.sum(error**2, axis=(1, 2))))
