@@ -1,8 +1,8 @@
 """Benchmarks: protocol (TOML) -> plan -> runs, skipping those with a record -> records (JSON lines) -> tables.
 
-`protocol` says what is measured, `run` carries it out; `tasks`, `methods` and `measure` say what its names stand for;
-`record` keeps what came out and `provenance` where it comes from; `quantities` and `report` make tables of records,
-and `markdown` writes them.
+`protocol` says what is measured, `run` carries it out; `tasks`, `methods` and `questions` say what its names stand for,
+and `measure` asks; `record` keeps what came out and `provenance` where it comes from; `quantities`, `comparison` and
+`report` make tables of records, and `markdown` writes them; `paper` makes a page of four protocols, with `figures`.
 """
 
 from .markdown import report_text

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .report import Report, Table
+from .report import Report
+from .table import Table
 
-__all__ = ["grid", "report_text"]
+__all__ = ["grid", "listed", "report_text", "table_text"]
 
 
 def report_text(report: Report) -> str:
     """The whole report."""
-    parts = [f"# {report.title}", *(_section(table) for table in report.tables), _listed(report.facts)]
+    sections = (f"## {table.title}\n\n{table_text(table)}" for table in report.tables)
+    parts = [f"# {report.title}", *sections, listed(report.facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -28,16 +30,19 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]], n_names: int = 1)
     return "\n".join([line(header), line(rule), *map(line, rows)])
 
 
-def _section(table: Table) -> str:
+def table_text(table: Table) -> str:
+    """A table with its sources, notes and gaps."""
     rows = [[row.name, *(row.cells[t].text if t in row.cells else "-" for t in table.tasks)] for row in table.rows]
     sources: dict[str, list[str]] = {}
     for row in table.rows:
         if row.source:
             sources.setdefault(row.source, []).append(row.name)
     notes = [f"{', '.join(names)}: {source}" for source, names in sources.items()]
-    parts = [f"## {table.title}", grid(["", *table.tasks], rows), _listed(notes), _listed(table.gaps, "Gaps:\n\n")]
+    said = listed([*notes, *table.notes])
+    parts = [grid(["", *table.tasks], rows), said, listed(table.gaps, "Gaps:\n\n")]
     return "\n\n".join(part for part in parts if part)
 
 
-def _listed(lines: Sequence[str], heading: str = "") -> str:
+def listed(lines: Sequence[str], heading: str = "") -> str:
+    """A list of lines, or nothing where there are none."""
     return heading + "\n".join(f"- {line}" for line in lines) if lines else ""

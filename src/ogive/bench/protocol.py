@@ -59,12 +59,13 @@ class Method:
 
 @dataclass(frozen=True)
 class Bar:
-    """Figures from elsewhere, to be printed beside those measured."""
+    """Figures from elsewhere, to be printed beside those measured; `methods` names those they are for."""
 
     name: str
     metric: str
     source: str
     values: Mapping[str, float]
+    methods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Protocol:
     Parameters
     ----------
     name, title : str
-    kind : "uci" or "toy"
+    kind : a name in `tasks.KINDS`
         What a task's name stands for, and what is asked of a fitted method (see `tasks` and `measure`).
     tasks : names of the tasks
     splits : numbers of the repeats; each is the seed of its split and of the method
@@ -82,6 +83,8 @@ class Protocol:
     bars : Bar
     rows : int, optional
         Rows of a task, in place of all or of the usual number.
+    reference : str, optional
+        The method that the others are compared with, split by split.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Protocol:
     methods: tuple[Method, ...]
     bars: tuple[Bar, ...] = ()
     rows: int | None = None
+    reference: str | None = None
 
     def runs(self) -> list[Run]:
         """The plan: every run, whole splits one after the other, so that a part of it compares all methods."""
@@ -168,6 +172,8 @@ def _protocol(found: dict[str, Any]) -> Protocol:
         _known("method", [method.base], methods.METHODS)
         _known("task", method.tasks or (), entries["tasks"])
         _known("split", method.splits or (), splits)
+    if entries.get("reference") is not None:
+        _known("reference", [entries["reference"]], [method.name for method in listed])
     read = {"tasks": tuple(entries["tasks"]), "splits": splits, "methods": listed}
     return Protocol(**(entries | read | {"bars": tuple(_bar(bar) for bar in entries.get("bars", ()))}))
 
@@ -181,7 +187,8 @@ def _method(entry: dict[str, Any]) -> Method:
 def _bar(entry: dict[str, Any]) -> Bar:
     found = _checked(entry, Bar)
     _known("task", found["values"], {name for kind in tasks.KINDS.values() for name in kind.names})
-    return Bar(**found | {"values": {task: float(value) for task, value in found["values"].items()}})
+    values = {task: float(value) for task, value in found["values"].items()}
+    return Bar(**found | {"values": values, "methods": tuple(found.get("methods", ()))})
 
 
 def _checked(entry: dict[str, Any], kind: type[Any]) -> dict[str, Any]:

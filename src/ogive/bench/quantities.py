@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.splits import permutation_split
 from ..metrics import ece_band
-from .measure import COVERAGE, LEVELS
+from .questions import COVERAGE, LEVELS
 from .record import Record
+from .tasks import KINDS
 
-__all__ = ["QUANTITIES", "Quantity"]
+__all__ = ["QUANTITIES", "Quantity", "mean_and_error", "mean_text"]
 
 Numbers = Mapping[str, Any]
 Records = Sequence[Record]
@@ -35,6 +35,10 @@ class Quantity:
     sum_up : callable (records, their entries) -> numbers
     show : callable (numbers) -> text
     show_bar : callable (number) -> text
+    main : str
+        Which of the numbers is compared with figures from elsewhere.
+    digits : int
+        Of a difference.
     """
 
     name: str
@@ -43,6 +47,8 @@ class Quantity:
     sum_up: Callable[[Records, Sequence[Any]], Numbers]
     show: Callable[[Numbers], str]
     show_bar: Callable[[float], str]
+    main: str = "mean"
+    digits: int = 3
 
     def read(self, record: Record) -> Any:
         """The entry of a record; None where it has none."""
@@ -72,7 +78,7 @@ def pooled_calibration(records: Records, values: Sequence[Any]) -> Numbers:
     counts = np.sum(values, axis=(0, 1))
     share = counts / counts[-1]
     error = float(np.abs(share - np.arange(1, LEVELS + 1) / LEVELS).mean())
-    tested = [permutation_split(record.size["all"], record.run.split)[1] for record in records]
+    tested = [KINDS[record.run.kind].judged(record.size["all"], record.run.split) for record in records]
     n = len(np.unique(np.concatenate(tested))) * records[0].size["outputs"]
     return {"ece": error, "calibrated": _band(n), "distinct": n, "share": share.tolist()}
 
@@ -82,9 +88,10 @@ def _band(n: int) -> float:
     return ece_band(n, LEVELS)
 
 
-def _mean_text(digits: int, numbers: Numbers) -> str:
+def mean_text(form: str, numbers: Numbers) -> str:
+    """Mean and standard error in a format as ".3f"."""
     error = numbers["standard_error"]
-    return f"{numbers['mean']:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
+    return f"{numbers['mean']:{form}}" + (f" ± {error:{form.lstrip('+')}}" if error is not None else "")
 
 
 def _range_text(numbers: Numbers) -> str:
@@ -101,42 +108,60 @@ def _percent(share: float) -> str:
 
 
 def _mean(name: str, title: str, digits: int = 3, bar: str = "{:.2f}") -> Quantity:
-    return Quantity(name, title, name, mean_and_error, partial(_mean_text, digits), bar.format)
+    return Quantity(name, title, name, mean_and_error, partial(mean_text, f".{digits}f"), bar.format, digits=digits)
+
+
+def _small(name: str, title: str) -> Quantity:
+    return Quantity(name, title, name, mean_and_error, partial(mean_text, ".1e"), "{:g}".format)
 
 
 SECONDS = _mean("fit", "Seconds to fit", 1, "{:g}")
 
+OF_TABLES = (
+    _mean("nll", "Test NLL, joint, in nats of standardised outputs"),
+    _mean("crps", "CRPS, mean over standardised outputs", 4),
+    _mean("energy_score", "Energy score of the standardised outputs", 4),
+    _mean("rounded_nll", "NLL of the recorded interval (value ± half its recording step), in the same nats"),
+    Quantity(
+        "ece",
+        "ECE pooled over splits and outputs / 95th percentile of a calibrated model's",
+        "pit_counts",
+        pooled_calibration,
+        _calibration_text,
+        "{:.4f}".format,
+        main="ece",
+        digits=4,
+    ),
+    Quantity(
+        "coverage",
+        f"Coverage of the central {100 * COVERAGE:.0f} % interval in %, from the least to the most covered output",
+        "coverage",
+        range_of_outputs,
+        _range_text,
+        _percent,
+    ),
+    SECONDS,
+)
+
+OF_TOYS = (
+    _mean("sse", "SSE of the density on the grid", 4, "{:g}"),
+    _mean("nll_above_entropy", "Test NLL above the entropy of the truth, in nats"),
+    _mean("divergence", "Kullback-Leibler divergence from the truth on the test rows, in nats"),
+    SECONDS,
+)
+
+OF_DELTAS = (
+    *OF_TOYS[:-1],
+    _mean("sse_seven", "SSE of the density at seven x instead of five", 4, "{:g}"),
+    _small("difference_error", "Mean absolute error of the log-density against the exact slope, in float64"),
+    _small("difference_error_float32", "The same in float32, in which training sees the density"),
+    SECONDS,
+)
+
 QUANTITIES: Mapping[str, tuple[Quantity, ...]] = {
-    "uci": (
-        _mean("nll", "Test NLL, joint, in nats of standardised outputs"),
-        _mean("crps", "CRPS, mean over standardised outputs", 4),
-        _mean("energy_score", "Energy score of the standardised outputs", 4),
-        _mean("rounded_nll", "NLL of the recorded interval (value ± half its recording step), in the same nats"),
-        Quantity(
-            "ece",
-            "ECE pooled over splits and outputs / 95th percentile of a calibrated model's",
-            "pit_counts",
-            pooled_calibration,
-            _calibration_text,
-            "{:.4f}".format,
-        ),
-        Quantity(
-            "coverage",
-            f"Coverage of the central {100 * COVERAGE:.0f} % interval in %, from the least to the most covered output",
-            "coverage",
-            range_of_outputs,
-            _range_text,
-            _percent,
-        ),
-        SECONDS,
-    ),
-    "toy": (
-        _mean("sse", "SSE of the density on the grid", 4, "{:g}"),
-        _mean("nll_above_entropy", "Test NLL above the entropy of the truth, in nats"),
-        _mean(
-            "divergence",
-            "Kullback-Leibler divergence from the truth on the test rows, in nats",
-        ),
-        SECONDS,
-    ),
+    "uci": OF_TABLES,
+    "toy": OF_TOYS,
+    "ablation": OF_TOYS,
+    "delta": OF_DELTAS,
+    "nested": OF_TABLES,
 }

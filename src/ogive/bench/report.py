@@ -8,42 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .comparison import against
+from .methods import NOTES
 from .protocol import Method, Protocol
 from .quantities import QUANTITIES, Quantity
 from .record import Record, plain
+from .table import Cell, Row, Table
 
-__all__ = ["Cell", "Report", "Row", "Table", "make_report"]
+__all__ = ["Report", "make_report"]
 
 # What may differ between the records of one method without a change of its configuration.
 OF_THE_SPLIT = {"random_state", "support"}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A figure as it is shown, and the numbers behind it."""
-
-    text: str
-    numbers: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """Figures by task; `source` says whose they are, and is empty for those measured here."""
-
-    name: str
-    cells: Mapping[str, Cell]
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of one quantity, and why some of their cells are empty."""
-
-    name: str
-    title: str
-    tasks: Sequence[str]
-    rows: Sequence[Row]
-    gaps: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -64,7 +39,8 @@ class Report:
                     | {"cells": {task: cell.numbers for task, cell in row.cells.items()}}
                     for row in table.rows
                 ],
-                "gaps": table.gaps,
+                "gaps": list(table.gaps),
+                "notes": list(table.notes),
             }
             for table in self.tables
         }
@@ -81,7 +57,8 @@ def make_report(protocol: Protocol, records: Mapping[str, Record]) -> Report:
     kept = [table for table in tables if any(row.cells and not row.source for row in table.rows)]
     first, *others = kept if tables[0] in kept else [tables[0], *kept]
     first = replace(first, gaps=[*_missing(protocol, known), *first.gaps])
-    return Report(protocol.title, [first, *others], [*_facts(protocol, known), *_changes(known)])
+    facts = [*_facts(protocol, known), *_changes(known), *_notes(protocol)]
+    return Report(protocol.title, [first, *against(protocol, known), *others], facts)
 
 
 def _table(quantity: Quantity, protocol: Protocol, records: Sequence[Record]) -> Table:
@@ -166,6 +143,12 @@ def _changes(records: Sequence[Record]) -> list[str]:
         for name, found in seen.items()
         if len(found) > 1
     ]
+
+
+def _notes(protocol: Protocol) -> list[str]:
+    """What the methods are allowed that others are not."""
+    bases = {method.base: [m.name for m in protocol.methods if m.base == method.base] for method in protocol.methods}
+    return [f"{', '.join(names)}: {NOTES[base]}." for base, names in bases.items() if base in NOTES]
 
 
 def _short(name: str, version: str | None) -> str | None:

@@ -16,7 +16,8 @@ from ..metrics import recording_step
 
 __all__ = ["KINDS", "Kind", "Split"]
 
-TOY_ROWS = 2000
+TOY_ROWS, ABLATION_ROWS = 2000, 500
+NESTED_SEED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,8 @@ class Split:
         To be judged on.
     y_all : array
         y of all rows, in the same units: for what a method or a metric is allowed to know of them (see `methods`).
+    size : int
+        Rows of the table that the split is of.
     step : array (d,) or None
         Recording step of the outputs, where they were recorded.
     truth : Toy or None
@@ -42,16 +45,26 @@ class Split:
     X_test: Array
     y_test: Array
     y_all: Array
+    size: int
     step: Any = None
     truth: Any = None
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of task: the names there are, and the split of one by name, number of the repeat, and rows."""
+    """A kind of task.
+
+    Attributes
+    ----------
+    names : of its tasks
+    split : callable (name, number of the repeat, rows) -> Split
+    judged : callable (size, number of the repeat) -> array of int
+        Which rows of a table of that size are judged on: for what is pooled over repeats.
+    """
 
     names: Sequence[str]
     split: Callable[[str, int, int | None], Split]
+    judged: Callable[[int, int], Any]
 
 
 def table_split(name: str, repeat: int, rows: int | None = None) -> Split:
@@ -64,7 +77,29 @@ def table_split(name: str, repeat: int, rows: int | None = None) -> Split:
     scale = y.std(0)
     train, test = splits.permutation_split(len(X), repeat)
     scaled = y / scale
-    return Split(X[train], scaled[train], X[test], scaled[test], scaled, step=recording_step(y) / scale)
+    return Split(X[train], scaled[train], X[test], scaled[test], scaled, len(X), step=recording_step(y) / scale)
+
+
+def nested_split(name: str, repeat: int, rows: int | None = None) -> Split:
+    """80 % of what `table_split` learns from to learn from and 20 % of it to be judged on, for the choice of defaults.
+
+    No test row of the table is seen; the units and the recording step are those of the whole table.
+    """
+    outer = table_split(name, repeat, rows)
+    train, test = splits.permutation_split(len(outer.X), NESTED_SEED + repeat, train_fraction=0.8)
+    X, y = outer.X, outer.y
+    return Split(X[train], y[train], X[test], y[test], y, outer.size, step=outer.step)
+
+
+def table_judged(size: int, repeat: int) -> Any:
+    """The test rows of `table_split`."""
+    return splits.permutation_split(size, repeat)[1]
+
+
+def nested_judged(size: int, repeat: int) -> Any:
+    """The rows that `nested_split` judges on, as rows of the whole table."""
+    outer = splits.permutation_split(size, repeat)[0]
+    return outer[splits.permutation_split(len(outer), NESTED_SEED + repeat, train_fraction=0.8)[1]]
 
 
 def toy_split(name: str, repeat: int, rows: int | None = None) -> Split:
@@ -72,7 +107,17 @@ def toy_split(name: str, repeat: int, rows: int | None = None) -> Split:
     truth, rng = toy.get(name), np.random.default_rng(repeat)
     X, y = truth.sample(rows or TOY_ROWS, rng)
     X_test, y_test = truth.sample(rows or TOY_ROWS, rng)
-    return Split(X, y, X_test, y_test, np.concatenate([y, y_test]), truth=truth)
+    return Split(X, y, X_test, y_test, np.concatenate([y, y_test]), 2 * len(X), truth=truth)
+
+
+def ablation_split(name: str, repeat: int, rows: int | None = None) -> Split:
+    """As `toy_split`, with 500 rows each: the paper's ablation has 1,000, half of them to learn from."""
+    return toy_split(name, repeat, rows or ABLATION_ROWS)
+
+
+def toy_judged(size: int, repeat: int) -> Any:
+    """The second half; no two repeats share a row."""
+    return np.arange(size // 2, size) + repeat * size
 
 
 @lru_cache(maxsize=8)
@@ -87,6 +132,9 @@ def _table(name: str, rows: int | None) -> tuple[Array, Array]:
 
 
 KINDS = {
-    "uci": Kind((*uci.NAMES, *toy.TOYS), table_split),
-    "toy": Kind(tuple(toy.TOYS), toy_split),
+    "uci": Kind((*uci.NAMES, *toy.TOYS), table_split, table_judged),
+    "toy": Kind(tuple(toy.TOYS), toy_split, toy_judged),
+    "ablation": Kind(tuple(toy.TOYS), ablation_split, toy_judged),
+    "delta": Kind(tuple(toy.TOYS), toy_split, toy_judged),
+    "nested": Kind((*uci.NAMES, *toy.TOYS), nested_split, nested_judged),
 }

@@ -16,6 +16,7 @@ import typer
 
 from ..errors import DataError
 from .options import JsonOption, check_folder
+from .speed import speed
 
 __all__ = ["app"]
 
@@ -43,6 +44,10 @@ RecordsOption = Annotated[
     typer.Option("--records", metavar="FOLDER", help="Read and add records there.", show_default="benchmarks/records"),
 ]
 FileOption = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the tables there.")]
+PagesOption = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FOLDER", help="Write the page there.", show_default="docs/paper"),
+]
 QuickOption = Annotated[
     bool,
     typer.Option("--quick", help="A trial of the whole way in seconds: little data, records in a temporary folder."),
@@ -77,6 +82,34 @@ def list_protocols(records: RecordsOption = None, as_json: JsonOption = False) -
     else:
         columns = ["protocol", "title", "runs", "measured", "failed"]
         print(grid(columns, [[str(facts[name]) for name in columns] for facts in found], n_names=2))
+
+
+@app.command()
+def paper(
+    run: RunOption = False,
+    jobs: JobsOption = 1,
+    retry: RetryOption = False,
+    records: RecordsOption = None,
+    quick: QuickOption = False,
+    out: PagesOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Every table and figure of the paper, measured here, beside what is printed there."""
+    from ..bench import benchmarks_folder, carry_out, read_protocol, read_records
+    from ..bench.paper import PARTS, Part, write_paper
+
+    source = benchmarks_folder()
+    with ExitStack() as kept:
+        trial = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="ogive-bench-"))) if quick else None
+        folder = records or trial or source / "records"
+        parts = {}
+        for name in PARTS:
+            protocol = read_protocol(source / f"{name}.toml", quick=quick)
+            if run or quick:
+                carry_out(protocol.runs(), folder, jobs=jobs, retry=retry, quiet=quiet)
+            parts[name] = Part(protocol, read_records(folder, protocol.name))
+        page = write_paper(out or (trial / "paper" if trial else source.parent / "docs" / "paper"), parts)
+    print(page, end="")
 
 
 def _of_protocol(name: str) -> Callable[..., None]:
@@ -127,6 +160,10 @@ def _numbers(text: str | None) -> list[int]:
 
 for name, about in {
     "uci": "Tables of the seven UCI sets: scores, calibration and times of every method.",
+    "nested": "Tables of the UCI sets' training parts, for the choice of defaults: no test row is touched.",
     "toy": "Tables of the toy tasks, whose densities are known.",
+    "ablation": "The paper's method without its parts, on the ring.",
+    "delta": "The step of the paper's finite difference, on the ring.",
 }.items():
     app.command(name, help=about)(_of_protocol(name))
+app.command()(speed)
