@@ -20,7 +20,7 @@ from .nn.cdf import CDFNetwork
 from .nn.flat import FlatParameters
 from .nn.noise import Dropout, LearntNoise
 
-__all__ = ["EpochReport", "History", "Recipe", "Rows", "train"]
+__all__ = ["EpochReport", "History", "Recipe", "Rows", "Trainer", "train"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def train(
     TrainingStoppedWarning
         When interrupted from the keyboard: the best weights so far are kept.
     """
-    state = _State(network, recipe, generator)
+    state = Trainer(network, recipe, generator)
     offset = float(-network.scale_y.log_jacobian.sum())
     history = History()
     try:
@@ -154,7 +154,7 @@ def _means(losses: Tensor, scores: Tensor, offset: float) -> tuple[float, float]
     return float(losses.mean()) + offset, float(scores.mean()) + offset
 
 
-class _State:
+class Trainer:
     """The members still in training, their averaged weights, and the best weights of all members."""
 
     def __init__(self, network: CDFNetwork, recipe: Recipe, generator: torch.Generator) -> None:
