@@ -79,7 +79,7 @@ class _SoftMinMax(torch.autograd.Function):
         return value.neg_(), slope.log()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         grad_value, grad_log_slope = grads
         point, weight, power, total, share, group_slope, slope = ctx.saved_tensors
