@@ -138,3 +138,11 @@ def test_inputs_are_left_as_they_were():
     hard_bracket(parts[0], *parts[1:])
     for part, copy in zip(parts, before, strict=True):
         assert torch.equal(part, copy)
+
+
+def test_no_gradient_is_a_denormal_number():
+    point, bias, log_weight = network((2, 8, 8, 1, 256), spread=15.0, dtype=torch.float32)
+    jet = soft_min_max(point, bias.requires_grad_(), log_weight)
+    (grad,) = torch.autograd.grad((jet.value + jet.log_slope).sum(), bias)
+    assert bool((grad == 0).any())  # lines so far from the winning one that they would have been denormal
+    assert not bool(((grad != 0) & (grad.abs() < torch.finfo(torch.float32).tiny)).any())

@@ -21,10 +21,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import hardshrink
 
 from .jet import Jet
 
 __all__ = ["hard_bracket", "plain_soft_min_max", "soft_min_max"]
+
+# Lines far from the winning one have gradients that no sum would notice, but a matrix product stalls on denormal
+# numbers: below this multiple of the smallest normal one they become zero.
+FAINT = 1e8
 
 
 def soft_min_max(point: Tensor, bias: Tensor, log_weight: Tensor) -> Jet:
@@ -88,6 +93,7 @@ class _SoftMinMax(torch.autograd.Function):
         through_slope = share * ratio
         through_value = share * (grad_value + grad_log_slope)[:, None] - 2.0 * group_slope * through_slope
         grad_line = torch.addcmul(through_value[:, None], through_slope[:, None], weight).mul_(power)
+        grad_line = hardshrink(grad_line, FAINT * torch.finfo(grad_line.dtype).tiny)
         grad_bias = grad_line.sum(3)
         grad_point = (grad_line * weight).sum((1, 2)) if ctx.needs_input_grad[0] else None
         grad_weight = power.mul(through_slope[:, None]).addcmul_(grad_line, point[:, None, None])
