@@ -1,38 +1,55 @@
 """Linear maps of many members and outputs at once, and the choice of which to run.
 
 Parameters carry axes (m, d, ...): member of the ensemble, then output of the chain, or (m, 1, ...) where the outputs
-share them. A layer runs any slice of both in one batched product; rows come last, (f, features, n) with
-f = members x outputs.
+share them. A layer runs any slice of both in batched products; rows come last, (f, features, n) with
+f = members x outputs. What an output must not know is left out of the products, never multiplied by zero.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-__all__ = ["ALL", "Chosen", "Condition", "FactorLinear", "SharedLinear", "chosen"]
+__all__ = ["ALL", "Chosen", "Condition", "FactorLinear", "SharedLinear", "Step", "chosen", "stepped_linear"]
 
 Chosen = tuple[slice, slice]
 ALL: Chosen = (slice(None), slice(None))
 
 
+class Step(NamedTuple):
+    """Some rows of a linear map, up to the row `stop`, and how many of the inputs they see: a first part."""
+
+    stop: int
+    seen: int
+
+
 class Condition(NamedTuple):
     """What factors may know of x and the outputs before, as features with rows last.
 
-    Either (f, c, n) with a set for each factor and no `visible`, or (m, c, n) shared by the d factors of a member, of
-    which factor i sees those where `visible` (d, c) is one.
+    Either (f, c, n) with a set for each factor and nothing `seen`, or (m, c, n) shared by the d factors of a member, of
+    which factor i sees the first `seen[i]`.
     """
 
     features: Tensor
-    visible: Tensor | None = None
+    seen: tuple[int, ...] | None = None
 
 
 def chosen(parameter: Tensor, at: Chosen) -> Tensor:
     """The chosen members and outputs of a parameter (m, d, ...) as one batch axis (f, ...)."""
     return parameter[at].flatten(0, 1)
+
+
+def stepped_linear(weight: Tensor, bias: Tensor, x: Tensor, steps: Sequence[Step]) -> Tensor:
+    """W x + b for weights (m, r, c), of which each step's rows see only a first part of x (m, c, n)."""
+    if len(steps) == 1:
+        return torch.baddbmm(bias, weight[:, :, : steps[0].seen], x[:, : steps[0].seen])
+    found: Tensor = _SteppedLinear.apply(weight, bias, x, steps)  # type: ignore[no-untyped-call]
+    return found
 
 
 class FactorLinear(nn.Module):
@@ -46,34 +63,66 @@ class FactorLinear(nn.Module):
 
     def forward(self, condition: Condition, at: Chosen = ALL) -> Tensor:
         """(f, n_out, n)."""
-        features, visible = condition
-        if visible is None:
+        features, seen = condition
+        if seen is None:
             return torch.baddbmm(chosen(self.bias, at), chosen(self.weight, at), features)
-        weight = self.weight[at][..., : visible.shape[1]]
-        weight = weight if bool(visible.all()) else weight * visible[:, None]
-        n_members, n_outputs = weight.shape[:2]
-        found = torch.baddbmm(self.bias[at].flatten(1, 2), weight.flatten(1, 2), features)
-        return found.view(n_members * n_outputs, -1, features.shape[-1])
+        weight = self.weight[at]
+        n_members, n_outputs, n_out, _ = weight.shape
+        steps = [Step((i + 1) * n_out, most) for i, most in enumerate(seen)]
+        found = stepped_linear(weight.flatten(1, 2), self.bias[at].flatten(1, 2), features, steps)
+        return found.view(n_members * n_outputs, n_out, features.shape[-1])
 
 
 class SharedLinear(nn.Module):
-    """y = (W * mask) x + b, a map for each member, shared by the outputs; what is masked has no effect at all."""
+    """y = W x + b, a map for each member, shared by the outputs, in steps of which each sees more of x."""
 
-    mask: Tensor
-
-    def __init__(self, n_members: int, mask: Tensor, generator: torch.Generator) -> None:
+    def __init__(self, n_members: int, n_in: int, steps: Sequence[Step], generator: torch.Generator) -> None:
         super().__init__()
-        bound = mask.sum(1, keepdim=True).clamp(min=1.0).rsqrt()
-        self.weight = nn.Parameter(_uniform((n_members, 1, *mask.shape), 1.0, generator) * bound)
-        self.bias = nn.Parameter(_uniform((n_members, 1, len(mask), 1), 1.0, generator) * bound)
-        self.register_buffer("mask", mask, persistent=False)
-        self.is_full = bool(mask.all())
+        self.steps = list(steps)
+        n_out = self.steps[-1].stop
+        starts = [0, *(step.stop for step in self.steps[:-1])]
+        n_seen = [n for (stop, n), start in zip(self.steps, starts, strict=True) for _ in range(start, stop)]
+        bound = torch.tensor(n_seen, dtype=torch.float32)[:, None].clamp(min=1.0).rsqrt()
+        visible = (torch.arange(n_in) < torch.tensor(n_seen)[:, None]).float()
+        self.weight = nn.Parameter(_uniform((n_members, 1, n_out, n_in), 1.0, generator) * bound * visible)
+        self.bias = nn.Parameter(_uniform((n_members, 1, n_out, 1), 1.0, generator) * bound)
 
-    def forward(self, x: Tensor, members: slice, n_out: int) -> Tensor:
-        """The first `n_out` outputs (m, n_out, n), from the first inputs x (m or 1, n_in, n)."""
-        weight = self.weight[members, 0, :n_out, : x.shape[1]]
-        weight = weight if self.is_full else weight * self.mask[:n_out, : x.shape[1]]
-        return torch.baddbmm(self.bias[members, 0, :n_out], weight, x.expand(len(weight), -1, -1))
+    def forward(self, x: Tensor, members: slice, n_steps: int) -> Tensor:
+        """What the first `n_steps` steps give, (m, n, rows), from as much of x (m or 1, n_in, rows) as they see."""
+        steps = self.steps[:n_steps]
+        weight, bias = (part[members, 0, : steps[-1].stop] for part in (self.weight, self.bias))
+        return stepped_linear(weight, bias, x.expand(len(weight), -1, -1), steps)
+
+
+class _SteppedLinear(torch.autograd.Function):
+    """A product for each step; gradients are written in place, and are zero where nothing is seen."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, x: Tensor, steps: Sequence[Step]) -> Tensor:
+        ctx.save_for_backward(weight, x)
+        ctx.steps = steps
+        found = x.new_empty(len(weight), steps[-1].stop, x.shape[-1])
+        for rows, seen in _parts(steps):
+            torch.baddbmm(bias[:, rows], weight[:, rows, :seen], x[:, :seen], out=found[:, rows])
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
+        weight, x = ctx.saved_tensors
+        (grad,) = grads
+        grad_weight = torch.zeros_like(weight)
+        grad_x = torch.zeros_like(x) if ctx.needs_input_grad[2] else None
+        for rows, seen in _parts(ctx.steps):
+            grad_weight[:, rows, :seen] = torch.bmm(grad[:, rows], x[:, :seen].mT)
+            if grad_x is not None:
+                grad_x[:, :seen].baddbmm_(weight[:, rows, :seen].mT, grad[:, rows])
+        return grad_weight, grad.sum(-1, keepdim=True), grad_x, None
+
+
+def _parts(steps: Sequence[Step]) -> list[tuple[slice, int]]:
+    starts = [0, *(step.stop for step in steps)]
+    return [(slice(start, stop), seen) for start, (stop, seen) in zip(starts, steps, strict=False)]
 
 
 def _uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
