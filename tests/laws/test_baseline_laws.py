@@ -32,8 +32,17 @@ class Subject:
     @property
     def chain(self):
         """Whether its conditional CDFs are exact: always for one output."""
-        mixed = self.name in ("MAF", "NSF", "NSFEnsemble", "RNF") and self.settings.get("order") != "given"
-        return self.d == 1 or not (mixed or "n_orders" in self.settings)
+        return self.d == 1 or not (self.mixed or self.orders)
+
+    @property
+    def mixed(self):
+        """Whether its outputs all depend on one another."""
+        return self.name in ("MAF", "NSF", "NSFEnsemble", "RNF") and self.settings.get("order") != "given"
+
+    @property
+    def orders(self):
+        """Whether it averages chains of several orders."""
+        return self.name == "DDN" and self.settings.get("n_orders") != 1
 
     def estimator(self, seed=0):
         for library in {"MAF": ["zuko"], "NSF": ["zuko"], "NSFEnsemble": ["zuko"], "Boosted": ["ngboost"]}.get(
@@ -73,18 +82,18 @@ KINDS = [
     ("NSFEnsemble", {"n_members": 2}),
     ("NSFEnsemble", {"n_members": 3, "order": "given"}),
     ("RNF", {}),
-    ("DDN", {"bins": 64}),
-    ("DDN", {"bins": 32, "n_orders": 2}),
+    ("DDN", {"bins": 64, "n_orders": 1}),
+    ("DDN", {"bins": 32}),
     ("Boosted", {}),
 ]
 SUBJECTS = [Subject(name, d, settings) for name, settings in KINDS for d in (1, 2)]
-CHAINS = [
-    baseline for baseline in SUBJECTS if baseline.chain and not (baseline.d == 1 and "n_orders" in baseline.settings)
-]
-MIXED = [baseline for baseline in SUBJECTS if not baseline.chain and "n_orders" not in baseline.settings]
+CHAINS = [baseline for baseline in SUBJECTS if baseline.chain]
+MIXED = [baseline for baseline in SUBJECTS if not baseline.chain and baseline.mixed]
+SEVERAL_ORDERS = [baseline for baseline in SUBJECTS if not baseline.chain and baseline.orders]
 every = pytest.mark.parametrize("baseline", SUBJECTS, ids=str)
 chains = pytest.mark.parametrize("baseline", CHAINS, ids=str)
 mixed = pytest.mark.parametrize("baseline", MIXED, ids=str)
+several_orders = pytest.mark.parametrize("baseline", SEVERAL_ORDERS, ids=str)
 
 
 def grid(baseline):
@@ -203,6 +212,21 @@ def test_mixed_outputs_refuse_conditional_cdfs_and_say_why(baseline):
     for ask in (p.pit, p.inverse_pit, p.marginal(0).cdf, p.marginal(1).logpdf):
         with pytest.raises(NotAvailableError, match=r"outputs are mixed\. Ask for logpdf, sample, quantiles"):
             ask(np.full_like(y, 0.5) if ask == p.inverse_pit else y[:, 0] if ask not in (p.pit,) else y)
+
+
+@several_orders
+def test_an_average_of_several_orders_refuses_conditional_cdfs_and_keeps_the_marginals(baseline):
+    p, y = baseline.prediction(2), baseline.data()[1][:2]
+    for ask in (p.pit, p.inverse_pit):
+        with pytest.raises(
+            NotAvailableError,
+            match=r"taken in one order; got a DDN that averages 2 orders\. .* with n_orders=1\.$",
+        ):
+            ask(np.full_like(y, 0.5))
+    q = p.quantiles([0.1, 0.5, 0.9])
+    for j in range(baseline.d):
+        for k, level in enumerate([0.1, 0.5, 0.9]):
+            np.testing.assert_allclose(p.marginal(j).cdf(q[:, j, k]), level, atol=1e-6)
 
 
 @mixed

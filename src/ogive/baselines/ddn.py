@@ -12,26 +12,26 @@ from torch.nn.functional import silu
 from ..arrays import Array
 from ..choices import Support, support_of
 from ..distribution import Distribution, Factor, Mixture, Reading, Triangular
-from ..errors import DataError
+from ..errors import DataError, NotAvailableError
 from .fitting import BaselineNetwork, NeuralBaseline, perceptron
 
 __all__ = ["DDN"]
 
 MARGIN = 0.05  # by which the training range is widened at each end, as a share of itself
 COARSEST = 16
+LEAST = -650.0
 
 
 class Histogram(Factor):
     """Piecewise constant law of one output on equal bins, given the outputs before it in the chain.
 
-    `log_mass` (..., n, b) are the bins' log-probabilities. The CDF is summed in logs from both ends.
+    `log_mass` (..., n, b) are the bins' log-probabilities. The CDF is summed from both ends.
     """
 
     def __init__(self, law: HistogramChain, log_mass: Tensor, before: Tensor) -> None:
         self.law, self.log_mass, self.before = law, log_mass, before
         self.low, self.width = law.edges_of(before.shape[-1])
-        below = log_mass.logcumsumexp(-1)
-        above = log_mass.flip(-1).logcumsumexp(-1).flip(-1)
+        below, above = _log_sums(log_mass), _log_sums(log_mass.flip(-1)).flip(-1)
         none = torch.full_like(below[..., :1], -torch.inf)
         self.log_below = torch.cat([none, below[..., :-1]], -1)
         self.log_above = torch.cat([above[..., 1:], none], -1)
@@ -71,6 +71,13 @@ class Histogram(Factor):
         return Histogram(self.law, self.law.log_mass(before), before)
 
 
+def _log_sums(log_mass: Tensor) -> Tensor:
+    """Logs of the sums of the first 1, 2, ... masses; in logs only where the masses could be no floats."""
+    if bool(log_mass.amin() < LEAST):
+        return log_mass.logcumsumexp(-1)
+    return log_mass.exp().cumsum(-1).log()
+
+
 class HistogramChain(Triangular):
     """The chain of histograms of one order of the outputs, at scaled features (n, p)."""
 
@@ -101,10 +108,24 @@ class HistogramChain(Triangular):
         return Histogram(self, self.log_mass(before), before)
 
 
+class HistogramMixture(Mixture):
+    """The average of chains of different orders, which is a chain of none."""
+
+    def rows(self, index: slice) -> Distribution:
+        return HistogramMixture([part.rows(index) for part in self.parts], self.log_weights)
+
+    def _refusal(self, question: str) -> NotAvailableError:
+        return NotAvailableError(
+            f"{question} must come from outputs taken in one order; got a DDN that averages {len(self.parts)} orders. "
+            "Ask for logpdf, sample, quantiles or scores, or fit with n_orders=1."
+        )
+
+
 class Deconvolution(nn.Module):
     """Transposed convolution of stride two and kernel six on a row (n, l, c): twice as many cells, half the channels.
 
-    Each pair of new cells is linear in the old cell and its two neighbours: one matrix product, fast also in float64.
+    Each pair of new cells is linear in the old cell and its two neighbours: one matrix product for the parts of all
+    three, which are then added up, is fast also in float64.
     """
 
     def __init__(self, channels: int) -> None:
@@ -112,10 +133,13 @@ class Deconvolution(nn.Module):
         self.taps = nn.Linear(3 * channels, channels)
 
     def forward(self, row: Tensor) -> Tensor:
-        wide = nn.functional.pad(row, (0, 0, 1, 1))
-        near = torch.cat([wide[:, :-2], row, wide[:, 2:]], -1)
-        finer: Tensor = self.taps(near).unflatten(-1, (2, -1)).flatten(1, 2)
-        return finer
+        channels = row.shape[-1]
+        left, own, right = (row @ self.taps.weight.view(channels, 3, channels).permute(2, 1, 0).flatten(1)).chunk(3, -1)
+        pairs = own + self.taps.bias
+        pairs[:, 1:] += left[:, :-1]
+        pairs[:, :-1] += right[:, 1:]
+        row_of_pairs: Tensor = pairs.unflatten(-1, (2, -1)).flatten(1, 2)
+        return row_of_pairs
 
 
 class Refiner(nn.Module):
@@ -184,7 +208,7 @@ class DensityNetwork(BaselineNetwork):
         chains = [HistogramChain(self, chain, features) for chain in range(len(self.orders))]
         if len(chains) == 1:
             return chains[0]
-        return Mixture(chains, torch.full((len(chains),), -math.log(len(chains)), dtype=torch.float64))
+        return HistogramMixture(chains, torch.full((len(chains),), -math.log(len(chains)), dtype=torch.float64))
 
 
 class DDN(NeuralBaseline):

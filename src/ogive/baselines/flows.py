@@ -15,6 +15,7 @@ from ..arrays import Array
 from ..distribution import Distribution, Factor, Law, Mixture, Reading, Triangular
 from ..errors import DataError, NotAvailableError
 from ..numerics import logit_of_mixture
+from .autoregression import Inverse
 from .fitting import BaselineNetwork, LawAt, NeuralBaseline
 from .radial import Bijection, DrawnLaw, FlowChain, FlowLaw, no_chain
 
@@ -36,23 +37,23 @@ def _flows() -> ModuleType:
 
 
 class AutoregressiveBijection(Bijection):
-    """Several autoregressive maps on end, at scaled features (n, p)."""
+    """Several autoregressive maps on end, at scaled features (n, p), and their inverses."""
 
-    def __init__(self, network: AutoregressiveNetwork, features: Tensor) -> None:
-        self.network, self.features = network, features
+    def __init__(self, network: AutoregressiveNetwork, features: Tensor, inverses: Sequence[Inverse]) -> None:
+        self.network, self.features, self.inverses = network, features, inverses
         self.center, self.scale = network.scale_y.center, network.scale_y.scale
         self.n_rows, self.n_outputs = len(features), len(self.center)
 
     def rows(self, index: slice) -> Bijection:
-        return AutoregressiveBijection(self.network, self.features[index])
+        return AutoregressiveBijection(self.network, self.features[index], self.inverses)
 
     def normalise(self, y: Tensor) -> tuple[Tensor, Tensor]:
         z, log_slopes = self.network.normalise(self.features, (y - self.center) / self.scale)
         return z, log_slopes - self.scale.log()
 
     def restore(self, z: Tensor) -> Tensor:
-        for lazy in reversed(self.network.maps):
-            z = lazy(self.features).inv(z)
+        for inverse in reversed(self.inverses):
+            z = inverse(self.features, z)
         return self.center + self.scale * z
 
 
@@ -79,7 +80,7 @@ class AutoregressiveNetwork(BaselineNetwork):
         return (0.5 * z.square() + 0.5 * math.log(2.0 * math.pi) - log_slopes).sum(-1)
 
     def law(self, features: Tensor) -> Distribution:
-        bijection = AutoregressiveBijection(self, features)
+        bijection = AutoregressiveBijection(self, features, [Inverse(lazy) for lazy in self.maps])
         return FlowLaw(bijection) if self.mixed else FlowChain(bijection)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..arrays import Array
-from ..distribution import Distribution, Factor, Reading, Triangular
+from ..distribution import Distribution, Factor, Law, Reading, Triangular
 from ..numerics import logit_of_mixture
 from .fitting import BaselineNetwork, NeuralBaseline, perceptron
 
@@ -59,6 +59,11 @@ class NormalMixture(Triangular):
 
     def first(self) -> Factor:
         return NormalMixtureFactor(self, self.log_weights, self.means[..., :0])
+
+    def marginal(self, output: int, n_paths: int) -> Law:
+        """Exact: the mixture of the components' own marginals."""
+        scale = self.roots[..., output, :].norm(dim=-1)
+        return NormalMixture(self.log_weights, self.means[..., output, None], scale[..., None, None]).first()
 
     def log_prob(self, y: Tensor) -> Tensor:
         residuals = self.means[..., :0]

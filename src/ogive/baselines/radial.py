@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -100,6 +101,12 @@ class FlowFactor(Factor):
         return FlowFactor(self.bijection, torch.cat([self.before.expand(*y.shape, -1), y[..., None]], -1))
 
 
+@lru_cache(maxsize=8)
+def normal_points(size: int, d: int) -> Tensor:
+    """Quasi-random standard normal points (size, d), not to be changed; scrambling them takes long."""
+    return normal_quantile(sobol_points(size, d).logit())
+
+
 class FlowLaw(Distribution):
     """The law of any bijection: density and draws, but no chain of conditional CDFs."""
 
@@ -120,7 +127,7 @@ class FlowLaw(Distribution):
 
     def paths(self, size: int) -> tuple[Tensor, Tensor]:
         if size not in self._drawn:
-            z = normal_quantile(sobol_points(size, self.n_outputs).logit())
+            z = normal_points(size, self.n_outputs)
             even = torch.full((size,), -math.log(size), dtype=z.dtype)
             self._drawn[size] = self.bijection.restore(z[:, None].expand(-1, self.n_rows, -1)), even
         return self._drawn[size]
