@@ -27,6 +27,7 @@ RANKS = {
     "distribution": 1,
     "quadrature": 2,
     "draws": 2,
+    "pieces": 2,
     "nn": 2,
     "datasets": 2,
     "storage": 2,  # tensors and a header, no estimator: so the estimator's save and load may use it
@@ -375,7 +376,16 @@ BROKEN: list[tuple[Callable[[Modules], list[str]], dict[str, str], str]] = [
     (inner_imports_are_relative, {"metrics": "import ogive"}, "metrics.py:1"),
     (inner_imports_are_relative, {"cli.demo": "from ogive.estimator import x"}, "cli/demo.py:1"),
     (optional_libraries_stay_with_their_owner, {"metrics": "import pandas as pd"}, "by prediction only"),
-    (optional_libraries_stay_with_their_owner, {"cli": "import matplotlib.pyplot"}, "by plotting only"),
+    (
+        optional_libraries_stay_with_their_owner,
+        {"cli": "import matplotlib.pyplot"},
+        "by bench.figures or plotting only",
+    ),
+    (
+        optional_libraries_stay_with_their_owner,
+        {"bench.paper": "import matplotlib"},
+        "by bench.figures or plotting only",
+    ),
     (
         optional_libraries_stay_with_their_owner,
         {"baselines.mdn": "from zuko import x"},

@@ -185,8 +185,16 @@ ZERO = [0.0, 0.0, 0.0]
             DataError,
             r"y must be finite; got NaN or infinity in 2 of 3 rows \(first: row 1\)",
         ),
-        (lambda: metrics.nll(ANY, ["a", "b", "c"]), DataTypeError, "y must be real numbers; got could not convert"),
-        (lambda: metrics.nll(ANY, [None, object(), 1]), DataTypeError, "y must be real numbers; got"),
+        (
+            lambda: metrics.nll(ANY, ["a", "b", "c"]),
+            DataTypeError,
+            r"^y must be numeric; got could not convert string to float: [^;]*'a'[^;]*\. Encode it as numbers\.$",
+        ),
+        (
+            lambda: metrics.nll(ANY, [None, object(), 1]),
+            DataTypeError,
+            r"^y must be numeric; got float\(\) argument must be [^;]* not '\w+'\. Encode it as numbers\.$",
+        ),
         (lambda: metrics.nll(TWO, pd.DataFrame({"a": ZERO, "c": ZERO})), DataError, r"columns \['a', 'b'\]; got"),
         (
             lambda: metrics.nll(ANY, ZERO, sample_weight=[1.0]),

@@ -16,6 +16,8 @@ from .errors import DataError, DataTypeError
 __all__ = [
     "Array",
     "columns_of",
+    "grid_axes",
+    "output_place",
     "points_of",
     "probabilities",
     "read_features",
@@ -103,6 +105,32 @@ def points_of(y: Any, n: int, names: Sequence[str], name: str) -> Array:
     return np.broadcast_to(values, (*values.shape[:-2], n, d))
 
 
+def grid_axes(axes: Sequence[ArrayLike], names: Sequence[str]) -> list[Array]:
+    """The values (k,) at which a grid cuts each output."""
+    if len(axes) != len(names):
+        raise DataError(f"axes must be one for each of {list(names)}; got {len(axes)}. Pass an array for each output.")
+    found = []
+    for axis, output in zip(axes, names, strict=True):
+        name = f"the axis of {output!r}"
+        values = _real(axis, name)
+        if values.ndim != 1 or not values.size:
+            raise DataError(f"{name} must have shape (k,) with k of at least 1; got {values.shape}. Use np.linspace.")
+        _must_be_finite(values[:, None], name, "Leave these nodes out.", "node")
+        found.append(values)
+    return found
+
+
+def output_place(output: int | str, names: Sequence[str]) -> int:
+    """The place of an output given by its name or its index, which may count from the end."""
+    if isinstance(output, str):
+        if output not in names:
+            raise DataError(f"output must be one of {list(names)}; got {output!r}. Use its name or index.")
+        return list(names).index(output)
+    if not isinstance(output, Integral) or not -len(names) <= output < len(names):
+        raise DataError(f"output must lie in 0..{len(names) - 1}; got {output!r}. Use its name or index.")
+    return int(output) % len(names)
+
+
 def columns_of(y: Any, names: Sequence[str], name: str) -> Array:
     """The values of an array, or of a frame's or series' columns in the order of `names`."""
     frame = _frame(y, name)
@@ -169,13 +197,13 @@ def _real(values: Any, name: str) -> Array:
         raise DataTypeError(f"{name} must be numeric; got {error}. Encode it as numbers.") from error
 
 
-def _must_be_finite(values: Array, name: str, remedy: str) -> None:
+def _must_be_finite(values: Array, name: str, remedy: str, unit: str = "row") -> None:
     finite = np.isfinite(values)
     if finite.all():
         return
     bad = ~finite.all(axis=1)
     kind = "NaN" if np.isnan(values).any() else "infinity"
     raise DataError(
-        f"{name} must be finite; got {kind} in {int(bad.sum())} of {len(values)} rows "
-        f"(first: row {int(bad.argmax())}). {remedy}"
+        f"{name} must be finite; got {kind} in {int(bad.sum())} of {len(values)} {unit}s "
+        f"(first: {unit} {int(bad.argmax())}). {remedy}"
     )

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import torch
@@ -24,6 +24,8 @@ from .errors import NotAvailableError
 from .numerics import bracketed_newton, logit_of_mixture, sobol_points
 
 __all__ = ["AveragedLaw", "Distribution", "Factor", "Law", "Marginal", "Mixture", "MixtureLaw", "Reading", "Triangular"]
+
+NODES_AT_ONCE = 4096
 
 
 class Reading(NamedTuple):
@@ -68,6 +70,11 @@ class Factor(Law):
     def then(self, y: Tensor) -> Factor:
         """The law of the next output once this one is known to be y (..., n)."""
 
+    def on_axis(self, nodes: Tensor, before: torch.Size) -> Tensor:
+        """Log-density (k, *before) at every node (k,), for laws that lie in a shape `before`."""
+        pieces = nodes.split(max(1, NODES_AT_ONCE // max(1, before.numel())))
+        return torch.cat([self.read(_spread(piece, before)).log_density for piece in pieces])
+
 
 class Distribution(ABC):
     """A law of d outputs for each of n rows."""
@@ -86,6 +93,12 @@ class Distribution(ABC):
     @abstractmethod
     def rows(self, index: slice) -> Distribution:
         """The same law for some of the rows."""
+
+    def log_prob_grid(self, axes: Sequence[Tensor]) -> Tensor:
+        """Joint log-density (k1, ..., kd, n) at every node of the product of the outputs' axes (k1,), ..., (kd,)."""
+        nodes = torch.cartesian_prod(*axes).view(-1, 1, self.n_outputs).expand(-1, self.n_rows, -1)
+        pieces = nodes.split(max(1, NODES_AT_ONCE // self.n_rows))
+        return torch.cat([self.log_prob(piece) for piece in pieces]).view(*map(len, axes), self.n_rows)
 
     def logits(self, y: Tensor) -> Tensor:
         """Logits of the conditional CDFs (..., n, d): the Rosenblatt transform on the logit scale."""
@@ -133,6 +146,11 @@ class Triangular(Distribution):
     def log_prob(self, y: Tensor) -> Tensor:
         return torch.stack([reading.log_density for reading in self.readings(y)]).sum(0)
 
+    def log_prob_grid(self, axes: Sequence[Tensor]) -> Tensor:
+        """Walks the chain over the axes: a factor is computed once for each node of the axes before its own."""
+        last_first = _log_prob_from(self.first(), [axes[i] for i in self.order], torch.Size([self.n_rows]))
+        return last_first.permute(*(self.n_outputs - 1 - self.order.index(i) for i in range(self.n_outputs)), -1)
+
     def logits(self, y: Tensor) -> Tensor:
         return torch.stack([reading.logit for reading in self.readings(y)], -1)
 
@@ -152,18 +170,27 @@ class Triangular(Distribution):
         return self.inverse(logits[:, None].expand(-1, self.n_rows, -1)), even
 
     def marginal(self, output: int, n_paths: int) -> Law:
-        factor, before = self.first(), self.order.index(output)
-        logits = sobol_points(n_paths, before).logit()
-        for i in range(before):
+        before = self.order.index(output)
+        return AveragedLaw(partial(self._along_paths, before, n_paths), n_paths) if before else self.first()
+
+    def _along_paths(self, length: int, n_paths: int) -> Factor:
+        """The factor after the first `length` outputs, along quasi-random paths of these."""
+        factor, logits = self.first(), sobol_points(n_paths, length).logit()
+        for i in range(length):
             factor = factor.then(factor.icdf(logits[:, None, i].expand(-1, self.n_rows)))
-        return AveragedLaw(factor, n_paths) if before else factor
+        return factor
 
 
 class AveragedLaw(Law):
-    """A law whose last leading axis, of `n_paths`, is averaged over."""
+    """A law whose last leading axis, of `n_paths`, is averaged over; it is found when first read."""
 
-    def __init__(self, law: Law, n_paths: int) -> None:
-        self.law, self.n_paths = law, n_paths
+    def __init__(self, find: Callable[[], Law], n_paths: int) -> None:
+        self.find, self.n_paths = find, n_paths
+
+    @cached_property
+    def law(self) -> Law:
+        """The law to be averaged."""
+        return self.find()
 
     def _spread(self, values: Tensor) -> Tensor:
         return values[..., None, :].expand(*values.shape[:-1], self.n_paths, values.shape[-1])
@@ -226,6 +253,11 @@ class Mixture(Distribution):
         each = torch.stack([part.log_prob(y) for part in self.parts], -1)
         return torch.logsumexp(each + self.log_weights, -1)
 
+    def log_prob_grid(self, axes: Sequence[Tensor]) -> Tensor:
+        """Each part walks its own chain."""
+        each = torch.stack([part.log_prob_grid(axes) for part in self.parts], -1)
+        return torch.logsumexp(each + self.log_weights, -1)
+
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         shares = self.log_weights.exp().expand(size, -1)
         part = torch.multinomial(shares, self.n_rows, replacement=True, generator=generator)
@@ -236,7 +268,8 @@ class Mixture(Distribution):
         return Mixture([part.rows(index) for part in self.parts], self.log_weights)
 
     def marginal(self, output: int, n_paths: int) -> Law:
-        return MixtureLaw([part.marginal(output, n_paths) for part in self.parts], self.log_weights)
+        each = max(1, n_paths // len(self.parts))
+        return MixtureLaw([part.marginal(output, each) for part in self.parts], self.log_weights)
 
     def paths(self, size: int) -> tuple[Tensor, Tensor]:
         each = [part.paths(size // len(self.parts)) for part in self.parts]
@@ -249,6 +282,7 @@ class MixtureLaw(Law):
 
     def __init__(self, laws: Sequence[Law], log_weights: Tensor) -> None:
         self.laws, self.log_weights = list(laws), log_weights
+        self.n_paths = max(law.n_paths for law in laws)
 
     def read(self, y: Tensor) -> Reading:
         logits, log_densities = zip(*(law.read(y) for law in self.laws), strict=True)
@@ -264,3 +298,25 @@ class MixtureLaw(Law):
 def random_logits(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Logits of uniform draws, float64, finite."""
     return torch.rand(shape, generator=generator, dtype=torch.float64).logit(eps=2.0**-54)
+
+
+def _log_prob_from(factor: Factor, axes: Sequence[Tensor], before: torch.Size) -> Tensor:
+    """Log-density (kd, ..., ki, *before) of the outputs from the factor's own on, over their axes in chain order.
+
+    `before` are the nodes and rows that the factor knows; an axis is cut where it would lead to too many of them.
+    """
+    axis, *rest = axes
+    own = factor.on_axis(axis, before)
+    if not rest:
+        return own
+    size = max(1, NODES_AT_ONCE // max(1, before.numel()))
+    found = []
+    for nodes, density in zip(axis.split(size), own.split(size), strict=True):
+        y = _spread(nodes, before)
+        found.append(density + _log_prob_from(factor.then(y), rest, y.shape))
+    return torch.cat(found, -1 - len(before))
+
+
+def _spread(nodes: Tensor, before: torch.Size) -> Tensor:
+    """Every node (k,) at every place `before`, (k, *before)."""
+    return nodes.view(-1, *[1] * len(before)).expand(-1, *before)

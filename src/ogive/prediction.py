@@ -1,11 +1,9 @@
-"""What a user asks of a fitted model: the NumPy face of a distribution, in the units of y.
-
-Rows are worked through in pieces of fixed size in float64, so an answer does not depend on the rows around it.
-"""
+"""What a user asks of a fitted model: the NumPy face of a distribution, in float64 and in the units of y."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,19 +12,18 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit
 from torch import Tensor
 
-from .arrays import Array, points_of, probabilities, seed_of
+from .arrays import Array, grid_axes, output_place, points_of, probabilities, seed_of
 from .distribution import Distribution, Law, Marginal
 from .draws import crps_of_draws, densest_draw, energy_of_draws, moments_of_draws
 from .errors import DataError, NotAvailableError
+from .pieces import by_output, by_rows, pieces_of
 from .quadrature import Quadrature
 
 __all__ = ["Prediction"]
 
-CELLS_AT_ONCE = 2048
 PATHS = 256
 JOINT_PATHS = 512
 CELLS_A_ROW = 128
-MOST = float(np.finfo(np.float64).max)
 
 
 class Prediction:
@@ -96,12 +93,25 @@ class Prediction:
     def logpdf(self, y: Any) -> Array:
         """Joint log-density, (n,) or (k, n) for y with leading axes; finite for every finite y in the support."""
         points, _ = self._points(y)
-        found = self._by_rows(lambda law, part: law.log_prob(part), points, -2)
+        found = by_rows(self._law, lambda law, part: law.log_prob(part), points, -2)
         return np.where(np.isinf(points).any(-1), -np.inf, found)
 
     def pdf(self, y: Any) -> Array:
         """Joint density."""
         return np.asarray(np.exp(self.logpdf(y)))
+
+    def pdf_grid(self, *axes: ArrayLike) -> Array:
+        """Joint density (n, k1, ..., kd) at every node of a grid, given one axis (k,) of values for each output.
+
+        Equal to `pdf` node by node, and much faster: what an output's law needs to know of the outputs before it in
+        the chain is computed once for their nodes, whatever the number of nodes of its own axis.
+        """
+        values = grid_axes(axes, self.output_names)
+        sizes = [len(axis) for axis in values]
+        tensors = [torch.from_numpy(axis) for axis in values]
+        prefixes = math.prod(sizes) // min(sizes)
+        found = by_rows(self._law, lambda law, _: law.log_prob_grid(tensors), cells=prefixes)
+        return np.exp(np.moveaxis(found, -1, 0), order="C")
 
     def logs(self, y: Any) -> Array:
         """Logarithmic score -log p(y), (n,); smaller is better."""
@@ -110,13 +120,13 @@ class Prediction:
     def pit(self, y: Any) -> Array:
         """Each output's CDF given x and the outputs before it in the chain (..., n, d); uniform if the law is right."""
         points, _ = self._points(y)
-        return np.asarray(expit(self._by_rows(lambda law, part: law.logits(part), points, -2, -2)))
+        return np.asarray(expit(by_rows(self._law, lambda law, part: law.logits(part), points, -2, -2)))
 
     def inverse_pit(self, u: Any) -> Array:
         """The y (..., n, d) whose `pit` is u: the exact inverse."""
         levels, _ = self._points(u, "u")
         logits = torch.tensor(logit(probabilities(levels, "u")))
-        return self._by_rows(lambda law, part: law.inverse(part), logits, -2, -2)
+        return by_rows(self._law, lambda law, part: law.inverse(part), logits, -2, -2)
 
     def cdf(self, y: Any) -> Array:
         """P(Y <= y), for one output."""
@@ -137,7 +147,7 @@ class Prediction:
     def _logits(self, y: Any, question: str) -> Array:
         self._one_output(question)
         points, _ = self._points(y)
-        found = self._by_rows(lambda law, part: law.logits(part)[..., 0], points, -2)
+        found = by_rows(self._law, lambda law, part: law.logits(part)[..., 0], points, -2)
         return np.where(np.isinf(points[..., 0]), points[..., 0], found)
 
     # Quantiles
@@ -164,7 +174,7 @@ class Prediction:
         def of_output(law: Law, n: int) -> Tensor:
             return law.icdf(levels.expand(-1, n)).T
 
-        return self._by_output(of_output, cells=len(levels))
+        return by_output(self._law, of_output, PATHS, len(levels))
 
     def median(self) -> Array:
         """Marginal medians (n, d)."""
@@ -197,9 +207,9 @@ class Prediction:
     def mode(self) -> Array:
         """Most dense of the quadrature nodes (one output) or of 512 joint quasi-random draws, (n, d)."""
         if self.n_outputs == 1:
-            return self._by_output(lambda law, n: _quadrature(law, n).densest()[:, None])[..., 0]
+            return by_output(self._law, lambda law, n: _quadrature(law, n).densest()[:, None], PATHS)[..., 0]
 
-        return self._by_rows(lambda law, _: densest_draw(law, JOINT_PATHS), self._no_points(), -2, -2, CELLS_A_ROW)
+        return by_rows(self._law, lambda law, _: densest_draw(law, JOINT_PATHS), None, -2, -2, CELLS_A_ROW)
 
     def _moments(self) -> tuple[Array, Array]:
         if self.n_outputs == 1:
@@ -208,10 +218,10 @@ class Prediction:
                 rule = _quadrature(law, n)
                 return torch.stack([rule.mean(), rule.variance()], -1)
 
-            found = self._by_output(both)
+            found = by_output(self._law, both, PATHS)
             return found[..., 0], found[..., 1:]
 
-        found = self._by_rows(lambda law, _: moments_of_draws(law, JOINT_PATHS), self._no_points(), -2, -3, CELLS_A_ROW)
+        found = by_rows(self._law, lambda law, _: moments_of_draws(law, JOINT_PATHS), None, -2, -3, CELLS_A_ROW)
         return found[..., 0], found[..., 1:]
 
     # Draws, parts, scores
@@ -219,18 +229,17 @@ class Prediction:
     def sample(self, size: int, random_state: int | np.random.Generator | None = None) -> Array:
         """Independent draws (size, n, d), squeezed to (size, n) for one output."""
         generator = torch.Generator().manual_seed(seed_of(random_state))
-        step = max(1, 16 * CELLS_AT_ONCE // max(1, size))
         with torch.no_grad():
-            pieces = [
-                self._law.rows(slice(i, i + step)).sample(size, generator).double().cpu().numpy()
-                for i in range(0, len(self), step)
+            found = [
+                self._law.rows(piece).sample(size, generator).double().cpu().numpy()
+                for piece in pieces_of(len(self), max(1, size) / 16)
             ]
-        draws = np.concatenate(pieces, 1) if pieces else np.empty((size, 0, self.n_outputs))
+        draws = np.concatenate(found, 1)
         return draws[..., 0] if self.n_outputs == 1 else draws
 
     def marginal(self, output: int | str) -> Prediction:
         """The law of one output alone."""
-        place = self._place(output)
+        place = output_place(output, self.output_names)
         if self.n_outputs == 1:
             return self
         return Prediction(Marginal(self._law, place, PATHS), [self.output_names[place]])
@@ -250,7 +259,7 @@ class Prediction:
             ]
             return torch.stack(exact, -1)
 
-        found = self._by_rows(every, points, -2, -2, cells=CELLS_A_ROW)
+        found = by_rows(self._law, every, points, -2, -2, cells=CELLS_A_ROW)
         return np.where(np.isinf(points), np.inf, found)
 
     def energy_score(self, y: Any, size: int = 256) -> Array:
@@ -258,46 +267,8 @@ class Prediction:
         points, leading = self._points(y)
         if leading:
             raise DataError(f"y must hold one point a row; got leading axes {leading}. Score them one at a time.")
-        found = self._by_rows(lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
+        found = by_rows(self._law, lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
         return np.where(np.isinf(points).any(-1), np.inf, found)
-
-    # Working through rows
-
-    def _by_rows(
-        self,
-        ask: Callable[[Distribution, Tensor], Tensor],
-        points: Array | Tensor,
-        axis_in: int,
-        axis_out: int = -1,
-        cells: int = 1,
-    ) -> Array:
-        """ask(law, points) over pieces of rows; rows lie on `axis_in` of the points and `axis_out` of the answer.
-
-        Infinite points are asked about at the ends of the floats.
-        """
-        points = torch.as_tensor(points).clamp(-MOST, MOST)
-        leading = points.shape[:axis_in].numel() * cells
-        step = max(1, CELLS_AT_ONCE // max(1, leading))
-        with torch.no_grad():
-            pieces = [
-                ask(self._law.rows(slice(i, i + step)), points.narrow(axis_in, i, min(step, len(self) - i)))
-                for i in range(0, max(1, len(self)), step)
-            ]
-        return torch.cat(pieces, axis_out).double().cpu().numpy()
-
-    def _no_points(self) -> Tensor:
-        return torch.empty(len(self), 0, dtype=torch.float64)
-
-    def _by_output(self, ask: Callable[..., Tensor], *columns: Tensor, cells: int = 1) -> Array:
-        """ask(law of output j, n, ...) over pieces of rows, stacked to (n, d, ...)."""
-
-        def every(law: Distribution, part: Tensor) -> Tensor:
-            own = [[part[..., j]] if columns else [] for j in range(self.n_outputs)]
-            return torch.stack([ask(law.marginal(j, PATHS), law.n_rows, *y) for j, y in enumerate(own)], 1)
-
-        points = columns[0] if columns else self._no_points()
-        paths = 1 if self.n_outputs == 1 else PATHS
-        return self._by_rows(every, points, -2, 0, cells=max(paths, cells // 16))
 
     # Reading what the user gave
 
@@ -305,15 +276,6 @@ class Prediction:
         """y as an array (..., n, d), and its leading axes."""
         points = points_of(y, len(self), self.output_names, name).copy()
         return points, points.shape[:-2]
-
-    def _place(self, output: int | str) -> int:
-        if isinstance(output, str):
-            if output not in self.output_names:
-                raise DataError(f"output must be one of {self.output_names}; got {output!r}. Use its name or index.")
-            return self.output_names.index(output)
-        if not -self.n_outputs <= output < self.n_outputs:
-            raise DataError(f"output must lie in 0..{self.n_outputs - 1}; got {output}. Use its name or index.")
-        return output % self.n_outputs
 
     def _one_output(self, question: str) -> None:
         if self.n_outputs > 1:

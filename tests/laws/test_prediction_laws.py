@@ -8,6 +8,7 @@ import torch
 from cases import CENTER, SPREAD, Case
 from scipy import stats
 
+from ogive import pieces
 from ogive import prediction as module
 from ogive.errors import NotAvailableError
 from ogive.prediction import Prediction
@@ -83,10 +84,10 @@ def test_work_in_small_pieces_gives_the_same(mixed_case, monkeypatch):
     p = predict(mixed_case)
     y = drawn(p)
     whole = asked(p, y)
-    monkeypatch.setattr(module, "CELLS_AT_ONCE", 2)
-    pieces = asked(p, y)
+    monkeypatch.setattr(pieces, "CELLS_AT_ONCE", 2)
+    small = asked(p, y)
     for name, values in whole.items():
-        np.testing.assert_allclose(pieces[name], values, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(small[name], values, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def test_slices_and_steps_are_rows(mixed_case):

@@ -124,10 +124,12 @@ def spline_step(network: BaselineNetwork, X: Array, y: Array) -> Step:
 
 
 def spline_draws(law: Any, size: int, generator: torch.Generator) -> Tensor:
-    """Draws (size, n, d) of the flow as zuko takes them: normal noise carried back through its maps."""
-    noise = torch.randn(size, law.n_rows, law.n_outputs, generator=generator)
-    draws: Tensor = law.bijection.restore(noise)
-    return draws
+    """Draws (size, n, d) of the flow as zuko takes them: normal noise carried back through zuko's own inverses."""
+    flow, draws = law.bijection, torch.randn(size, law.n_rows, law.n_outputs, generator=generator)
+    for lazy in reversed(flow.network.maps):
+        draws = lazy(flow.features).inv(draws)
+    in_units: Tensor = flow.center + flow.scale * draws
+    return in_units
 
 
 class Mixture:

@@ -58,12 +58,7 @@ class Predictive(Protocol):
 
 def outcomes(prediction: Predictive, y: ArrayLike) -> Array:
     """Measured y as (n, d); a data frame is matched to the prediction's outputs by name."""
-    try:
-        points = columns_of(y, prediction.output_names, "y")
-    except DataError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise DataTypeError(f"y must be real numbers; got {error}. Convert it to a float array.") from error
+    points = columns_of(y, prediction.output_names, "y")
     shape = (len(prediction), prediction.n_outputs)
     flat = shape[:1] if shape[1] == 1 else shape
     if points.shape not in (shape, flat):

@@ -14,8 +14,11 @@ from torch import Tensor
 from ..distribution import Distribution, Factor, Law, Reading, Triangular, random_logits
 from ..numerics import bracketed_newton, logit_of_mixture, sobol_points
 from .factors import FactorNetwork, MemberFactor
+from .grid import readings_on_axis
 
 __all__ = ["Ensemble", "EnsembleFactor", "PathLaw"]
+
+NODES_AT_ONCE = 4096
 
 
 class Ensemble(Triangular):
@@ -152,6 +155,18 @@ class EnsembleFactor(ScaledLaw, Factor):
         log_weights = self.log_weights[:, None]
         joint = torch.logsumexp(log_weights + log_density, 0) - self._log_scale(log_density)
         return Reading(logit_of_mixture(log_weights, logit).view_as(y), joint.view_as(y))
+
+    def on_axis(self, nodes: Tensor, before: torch.Size) -> Tensor:
+        joint = torch.cat([self._at_nodes(part) for part in self._scaled(nodes).split(NODES_AT_ONCE)])
+        return (joint - self._log_scale(joint)).view(-1, *before)
+
+    def _at_nodes(self, points: Tensor) -> Tensor:
+        """Log-density (k, N) in scaled units at every point (k,)."""
+        found = [
+            torch.logsumexp(self.log_weights[:, None, laws] + reading.log_density, 0)
+            for laws, reading in readings_on_axis(self.member, points)
+        ]
+        return torch.cat(found, -1)
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         flat = logit.reshape(1, -1, self.log_weights.shape[1])
