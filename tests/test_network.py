@@ -16,6 +16,7 @@ from ogive.nn.jet import Jet
 from ogive.nn.linear import Condition
 from ogive.nn.links import BoundaryLink, CentralDifference, LogisticLink, TruncatedLink
 from ogive.nn.monotone import HardMinMaxLayer, LinearLayer, RisingNorm, SoftMinMaxLayer, SquashLayer
+from ogive.numerics import bracketed_newton
 
 OPEN = (None, None)
 INFINITY = torch.tensor(math.inf)
@@ -210,6 +211,20 @@ def test_beyond_the_ends_there_is_nothing(link):
     reading = link.read(rising, point, ends(-1.0, 1.5))
     assert reading.logit.flatten().tolist() == [-math.inf, -math.inf, math.inf, math.inf]
     assert reading.log_density.isfinite().flatten().tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("link", [TruncatedLink(), BoundaryLink()])
+@pytest.mark.parametrize("level", [-700.0, -30.0, 30.0, 700.0])
+def test_quantiles_are_numbers_where_the_cdf_next_to_an_end_runs_out_of_floats(link, level):
+    """Within the support, but so near to its end that O and O at the end are one number."""
+
+    def reading(t):
+        found = link.read(lambda t: Jet(9.0 + 1e-3 * t, torch.full_like(t, math.log(1e-3))), t, ends(-1.0, 1.0))
+        return found.logit, found.log_slope
+
+    assert reading(torch.full((1, 1, 1), -1.0 + 1e-14, dtype=torch.float64))[0].isneginf().all()
+    found = bracketed_newton(reading, torch.full((1, 1, 1), level, dtype=torch.float64), *ends(-1.0, 1.0))
+    assert found.item() == pytest.approx(math.copysign(1.0, level), abs=1e-11) and abs(found.item()) <= 1.0
 
 
 def test_a_readings_log_slope_is_that_of_its_logit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -41,7 +42,8 @@ def test_no_rows_have_no_answers(name):
     assert p.mean().shape == p.var().shape == p.mode().shape == p.crps(y).shape == (0, d)
     assert p.cov().shape == (0, d, d)
     assert p.sample(5, 0).shape == ((5, 0) if d == 1 else (5, 0, d))
-    assert p.marginal(0).cdf(np.empty(0)).shape == (0,)
+    assert p.cdf(y).shape == p.sf(y).shape == p.marginal(0).cdf(np.empty(0)).shape == (0,)
+    assert p.logcdf(y, return_error=True).shape == (2, 0)
     if name != "cycled pair":
         assert p.pit(y).shape == p.inverse_pit(y).shape == (0, d)
 
@@ -55,6 +57,75 @@ def test_rows_are_taken_by_place_mask_and_list():
     for place in (4, -5):
         with pytest.raises(IndexError, match=rf"row must lie in 0\.\.3; got {place}\."):
             p[place]
+
+
+POINTWISE = ("logpdf", "pdf", "logs", "cdf", "sf", "logcdf", "logsf")
+
+
+def test_one_output_needs_no_axis_and_a_scalar_is_for_every_row():
+    p = predict("line")
+    y = p.sample(3, 0)
+    for question in (getattr(p, name) for name in POINTWISE):
+        whole = question(y)
+        assert whole.shape == (3, 4) and whole.dtype == np.float64
+        np.testing.assert_array_equal(question(y[..., None]), whole)
+        np.testing.assert_allclose(question(y[1]), whole[1], rtol=1e-12)
+        np.testing.assert_allclose(question(y[1][:, None]), whole[1], rtol=1e-12)
+        np.testing.assert_allclose(question(0.3), question(np.full(4, 0.3)), rtol=1e-12)
+    assert p.pit(y).shape == p.inverse_pit(p.pit(y)).shape == (3, 4, 1)
+    np.testing.assert_allclose(p.inverse_pit(0.3)[:, 0], p.ppf(0.3), rtol=1e-12)
+    assert p.crps(0.3).shape == p.crps(y[0]).shape == (4, 1) and p.energy_score(0.3).shape == (4,)
+
+
+def test_draws_come_before_rows_and_outputs():
+    p = predict("pair")
+    y = p.sample(3, 0)
+    for question in (getattr(p, name) for name in POINTWISE):
+        whole = question(y)
+        assert whole.shape == (3, 4)
+        np.testing.assert_allclose(whole, [question(part) for part in y], rtol=1e-10)
+    u = p.pit(y)
+    assert u.shape == (3, 4, 2)
+    np.testing.assert_allclose(p.inverse_pit(u), y, rtol=1e-9, atol=1e-9)
+
+
+def test_frames_are_matched_by_name():
+    p = predict("pair")
+    y = p.sample(1, 0)[0]
+    frame = pd.DataFrame({"b": y[:, 1], "other": 7.0, "a": y[:, 0]}, index=[9, 3, 5, 1])
+    for name in (*POINTWISE, "pit", "crps", "energy_score"):
+        np.testing.assert_array_equal(getattr(p, name)(frame), getattr(p, name)(y), err_msg=name)
+    u = pd.DataFrame(p.pit(y), columns=["a", "b"])
+    np.testing.assert_array_equal(p.inverse_pit(u[["b", "a"]]), p.inverse_pit(p.pit(y)))
+    np.testing.assert_array_equal(p.marginal("b").cdf(frame["b"]), p.marginal("b").cdf(y[:, 1]))
+    with pytest.raises(DataError, match=r"y must have the columns \['a', 'b'\]; got no 'b'\. Rename its columns\."):
+        p.logpdf(frame[["a"]])
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_answers_have_the_shapes_of_the_contract(name):
+    p = predict(name)
+    d, y = p.n_outputs, p.sample(1, 0).reshape(4, p.n_outputs)
+    assert [len(row) for row in p] == [1] * len(p) and len(p[1:3]) == 2
+    shapes = {name: (4, d) for name in ("mean", "var", "std", "median", "mode")}
+    shapes |= {"cov": (4, d, d), "interval": (4, d, 2)}
+    assert {name: getattr(p, name)().shape for name in shapes} == shapes
+    assert p.quantiles([0.1, 0.5, 0.9]).shape == (4, d, 3) and p.crps(y).shape == (4, d)
+    assert p.logpdf(y).shape == p.cdf(y).shape == p.energy_score(y).shape == (4,)
+    assert p.cdf(y, return_error=True).shape == (2, 4)
+    if d == 1:
+        assert p.ppf(0.3).shape == p.isf(0.3).shape == (4,)
+        assert p.ppf([0.3, 0.4]).shape == p.isf([0.3, 0.4]).shape == (4, 2)
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, "7", None])
+def test_sizes_that_no_sample_has(size):
+    with pytest.raises(DataError, match=r"size must be a whole number from 0; got .*\. Use 100\."):
+        predict("line").sample(size)
+
+
+def test_no_draws_are_no_error():
+    assert predict("pair").sample(0, 1).shape == (0, 4, 2) and predict("line").sample(0, 1).shape == (0, 4)
 
 
 def test_a_prediction_says_what_it_is():
@@ -83,11 +154,11 @@ def test_names_that_no_output_has():
         predict("pair").marginal("z")
 
 
-@pytest.mark.parametrize("question", ["cdf", "sf", "logcdf", "logsf", "ppf", "isf"])
+@pytest.mark.parametrize("question", ["ppf", "isf"])
 def test_questions_about_one_output_are_refused_for_more(question):
     with pytest.raises(
         NotAvailableError,
-        match=rf"{question} must be asked of one output; got 2\. Use marginal\(name\)\.{question}, or",
+        match=rf"{question} must be asked of one output; got 2\. Use quantiles\.",
     ):
         getattr(predict("pair"), question)(0.5)
 

@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from .errors import NotAvailableError
-from .numerics import bracketed_newton, logit_of_mixture, sobol_points
+from .numerics import bracketed_newton, log_logistic_difference, logit_of_mixture, sobol_points
 
-__all__ = ["AveragedLaw", "Distribution", "Factor", "Law", "Marginal", "Mixture", "MixtureLaw", "Reading", "Triangular"]
+__all__ = ["AveragedLaw", "Distribution", "Factor", "Law", "Marginal", "Reading", "Triangular", "random_logits"]
 
 NODES_AT_ONCE = 4096
 
@@ -112,6 +112,13 @@ class Distribution(ABC):
         """Law of one output alone, the outputs before it summed out over about `n_paths` quasi-random paths."""
         raise self._refusal("the CDF of one output")
 
+    def log_box(self, low: Tensor, high: Tensor, points: Tensor) -> Tensor:
+        """Logs (k, ..., n) of estimates, one for each of the points (k, d - 1) of the unit cube, of P(low < Y <= high).
+
+        Ends are (..., n, d) and may be infinite; the mean of the estimates over the cube is the probability.
+        """
+        raise self._refusal("the probability of a box")
+
     def paths(self, size: int) -> tuple[Tensor, Tensor]:
         """About `size` quasi-random draws (k, n, d) with log-weights (k,), the same at every call."""
         raise self._refusal("quasi-random draws")
@@ -160,6 +167,25 @@ class Triangular(Distribution):
             found[i] = factor.icdf(logits[..., i])
             factor = factor.then(found[i]) if i != self.order[-1] else factor
         return torch.stack([found[i] for i in range(self.n_outputs)], -1)
+
+    def log_box(self, low: Tensor, high: Tensor, points: Tensor) -> Tensor:
+        """Walks the chain within the box: each output takes its share of the conditional probability of its interval.
+
+        After Genz, "Numerical computation of multivariate normal probabilities" (1992).
+        """
+        factor, laws = self.first(), low.shape[:-1]
+        total = low.new_zeros(len(points), *laws)
+        for place, i in enumerate(self.order):
+            below, above = (_logit_at(factor, end[..., i].expand(laws)) for end in (low, high))
+            log_mass = log_logistic_difference(above, below)
+            total, laws = total + log_mass, total.shape
+            if place < len(self.order) - 1:
+                share = points[:, place].logit().view(-1, *[1] * (low.ndim - 1))
+                log_cdf = torch.logaddexp(logsigmoid(below), logsigmoid(share) + log_mass)
+                log_sf = torch.logaddexp(logsigmoid(-above), logsigmoid(-share) + log_mass)
+                logit = torch.where(total.isneginf(), 0.0, log_cdf - log_sf)  # in an empty box, any point will do
+                factor = factor.then(factor.icdf(logit))
+        return total
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         return self.inverse(random_logits((size, self.n_rows, self.n_outputs), generator))
@@ -242,62 +268,15 @@ class Marginal(Distribution):
         return draws[..., self.output : self.output + 1], log_weights
 
 
-class Mixture(Distribution):
-    """Weighted mixture of distributions over the same outputs; each keeps a chain (an order) of its own."""
-
-    def __init__(self, parts: Sequence[Distribution], log_weights: Tensor) -> None:
-        self.parts, self.log_weights = list(parts), log_weights
-        self.n_rows, self.n_outputs = parts[0].n_rows, parts[0].n_outputs
-
-    def log_prob(self, y: Tensor) -> Tensor:
-        each = torch.stack([part.log_prob(y) for part in self.parts], -1)
-        return torch.logsumexp(each + self.log_weights, -1)
-
-    def log_prob_grid(self, axes: Sequence[Tensor]) -> Tensor:
-        """Each part walks its own chain."""
-        each = torch.stack([part.log_prob_grid(axes) for part in self.parts], -1)
-        return torch.logsumexp(each + self.log_weights, -1)
-
-    def sample(self, size: int, generator: torch.Generator) -> Tensor:
-        shares = self.log_weights.exp().expand(size, -1)
-        part = torch.multinomial(shares, self.n_rows, replacement=True, generator=generator)
-        draws = torch.stack([law.sample(size, generator) for law in self.parts])
-        return draws.gather(0, part[None, ..., None].expand(1, *draws.shape[1:]))[0]
-
-    def rows(self, index: slice) -> Distribution:
-        return Mixture([part.rows(index) for part in self.parts], self.log_weights)
-
-    def marginal(self, output: int, n_paths: int) -> Law:
-        each = max(1, n_paths // len(self.parts))
-        return MixtureLaw([part.marginal(output, each) for part in self.parts], self.log_weights)
-
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
-        each = [part.paths(size // len(self.parts)) for part in self.parts]
-        log_weights = [w + own for w, (_, own) in zip(self.log_weights, each, strict=True)]
-        return torch.cat([draws for draws, _ in each]), torch.cat(log_weights)
-
-
-class MixtureLaw(Law):
-    """The law of one output under a mixture of distributions, from its law under each."""
-
-    def __init__(self, laws: Sequence[Law], log_weights: Tensor) -> None:
-        self.laws, self.log_weights = list(laws), log_weights
-        self.n_paths = max(law.n_paths for law in laws)
-
-    def read(self, y: Tensor) -> Reading:
-        logits, log_densities = zip(*(law.read(y) for law in self.laws), strict=True)
-        log_weights = self.log_weights.view(-1, *[1] * y.ndim)
-        joint = torch.logsumexp(log_weights + torch.stack(log_densities), 0)
-        return Reading(logit_of_mixture(log_weights, torch.stack(logits)), joint)
-
-    def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
-        lows, highs = zip(*(law.bracket(logit) for law in self.laws), strict=True)
-        return torch.stack(lows).amin(0), torch.stack(highs).amax(0)
-
-
 def random_logits(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Logits of uniform draws, float64, finite."""
     return torch.rand(shape, generator=generator, dtype=torch.float64).logit(eps=2.0**-54)
+
+
+def _logit_at(factor: Factor, y: Tensor) -> Tensor:
+    """Logit of a factor's CDF at y (..., n), for which the ends of the floats stand for infinity."""
+    endless = y.abs() >= torch.finfo(y.dtype).max
+    return torch.where(endless, y * math.inf, factor.read(torch.where(endless, 0.0, y)).logit)
 
 
 def _log_prob_from(factor: Factor, axes: Sequence[Tensor], before: torch.Size) -> Tensor:

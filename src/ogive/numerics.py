@@ -87,9 +87,10 @@ def bracketed_newton(
         low = torch.where(excess <= 0, point, low)
         high = torch.where(excess >= 0, point, high)
         newton = torch.where(excess == 0, point, point - excess * torch.exp(-log_slope))
+        newton = torch.where(excess.isinf(), 0.5 * (low + high), newton)  # no slope leads back from there
         scale = torch.maximum(point.abs(), width)
         small = max(tolerance, 4.0 * unit) * scale
-        settled = ((newton - point).abs() <= small) | (high - low <= small)
+        settled = (((newton - point).abs() <= small) | (high - low <= small)) & ~newton.isnan()
         if bool(settled.all()):
             return torch.minimum(torch.maximum(newton, low), high)
         inside = (newton >= low) & (newton <= high)

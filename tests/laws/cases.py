@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -13,11 +13,14 @@ import torch
 from torch import Tensor
 
 from ogive.distribution import Distribution, Law, Triangular
+from ogive.estimator import OgiveRegressor
+from ogive.fitted import Fitted
 from ogive.nn.architecture import Architecture
 from ogive.nn.cdf import CDFNetwork
 from ogive.training import Recipe, Rows, train
 
 N_FEATURES = 3
+EPS = float(np.finfo(np.float64).eps)
 CENTER, SPREAD = (5.0, -0.25, 300.0), (3.0, 0.02, 40.0)  # of the outputs, in the user's units
 OPEN = (None, None)
 TRUNK = {"hidden": (8,), "units": 3, "groups": 4}
@@ -33,6 +36,7 @@ class Case:
     support: tuple[tuple[float | None, float | None], ...] = (OPEN,)
     parts: dict[str, Any] = field(default_factory=dict)
     taught: bool = False
+    fitted: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -61,13 +65,23 @@ class Case:
     def seed(self) -> int:
         return zlib.crc32(self.name.encode())
 
+    def within(self, tolerance: float) -> float:
+        """`tolerance` for the relative error of a density, or what rounding leaves of a difference quotient.
+
+        O is wrong by a few eps, its difference over 2 delta O' as well: relatively by eps / delta times a few / O'. The
+        slopes O' of these cases go down to 1/20 and a chain adds up two such errors, so 64 eps / delta holds them.
+        """
+        return tolerance if self.is_exact else max(tolerance, 64.0 * EPS / self.parts["delta"])
+
     def design(self, **changes: Any) -> Architecture:
+        if self.fitted:
+            return replace(_fitted(self).design, **changes)
         return Architecture(
             n_features=N_FEATURES, order=self.order, support=self.support, **(TRUNK | self.parts | changes)
         )
 
     def network(self, **changes: Any) -> CDFNetwork:
-        """A new network in float64 with seeded parameters; trained a little where the case says so."""
+        """A network in float64 with seeded parameters; trained a little or fitted where the case says so."""
         return _network(self, self.design(**changes))
 
     def table(self, n: int) -> tuple[Tensor, Tensor]:
@@ -104,6 +118,7 @@ CASES = [
     Case("interval", ((0,),) * 2, ((-2.0, 9.0),), taught=True),
     Case("interval, hard", ((0,),), ((-2.0, 9.0),), parts={"kind": "hard"}),
     Case("pair", ((0, 1),) * 3, (OPEN,) * 2, taught=True),
+    Case("pair, fitted", ((0, 1),) * 3, (OPEN,) * 2, fitted=True),
     Case("pair, one end each", ((1, 0),) * 2, ((0.0, None), (None, 3.0))),
     Case("pair, closed and open", ((0, 1),) * 2, ((0.0, 1.0), OPEN), parts={"delta": 1e-5}),
     Case("pair, hard", ((1, 0),) * 2, (OPEN,) * 2, parts={"kind": "hard"}),
@@ -118,9 +133,18 @@ CASES = [
 
 
 @cache
+def _fitted(case: Case) -> Fitted:
+    model = OgiveRegressor(n_members=len(case.order), hidden=(16,), max_epochs=30, random_state=0)
+    return model.fit(*(part.numpy() for part in case.table(400)))._fitted
+
+
+@cache
 def _network(case: Case, design: Architecture) -> CDFNetwork:
     generator = torch.Generator().manual_seed(case.seed)
     network = design.build(generator)
+    if case.fitted:
+        network.double().load_state_dict(_fitted(case).network.state_dict())
+        return network.eval()
     x, y = case.table(256)
     network.scale_x.fit(x)
     if network.support.isfinite().all():

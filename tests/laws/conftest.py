@@ -14,6 +14,7 @@ MIXED = {
     "half-line below",
     "interval",
     "pair",
+    "pair, fitted",
     "pair, one end each",
     "pair, paper",
     "triple, mixed ends",

@@ -45,8 +45,9 @@ def asked(p: Prediction, y: np.ndarray) -> dict[str, np.ndarray]:
         "crps": p.crps(y),
         "energy_score": p.energy_score(y, size=16),
     }
+    for name in ("cdf", "sf", "logcdf", "logsf"):
+        answers |= {name: getattr(p, name)(y), f"error of {name}": getattr(p, name)(y, return_error=True)[1]}
     if p.n_outputs == 1:
-        answers |= {name: getattr(p, name)(y) for name in ("cdf", "sf", "logcdf", "logsf")}
         answers |= {"ppf": p.ppf([0.1, 0.7]), "isf": p.isf([0.1, 0.7]), "ppf of one": p.ppf(0.3)}
     try:
         answers |= {"pit": p.pit(y), "inverse_pit": p.inverse_pit(np.full_like(y, 0.3))}
@@ -73,30 +74,31 @@ def test_every_answer_is_a_finite_number_for_each_row(mixed_case):
 def test_a_row_alone_answers_as_among_others(mixed_case):
     p = predict(mixed_case)
     y = drawn(p)
-    whole = asked(p, y)
+    whole, near = asked(p, y), mixed_case.within(1e-9)
     for i in (0, 3, -1):
         alone = asked(p[i], y[i : i + 1] if i >= 0 else y[-1:])
         for name, values in alone.items():
-            np.testing.assert_allclose(values[0], whole[name][i], rtol=1e-9, atol=1e-9, err_msg=name)
+            np.testing.assert_allclose(values[0], whole[name][i], rtol=near, atol=near, err_msg=name)
 
 
 def test_work_in_small_pieces_gives_the_same(mixed_case, monkeypatch):
     p = predict(mixed_case)
     y = drawn(p)
-    whole = asked(p, y)
+    whole, near = asked(p, y), mixed_case.within(1e-9)
     monkeypatch.setattr(pieces, "CELLS_AT_ONCE", 2)
     small = asked(p, y)
     for name, values in whole.items():
-        np.testing.assert_allclose(small[name], values, rtol=1e-9, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(small[name], values, rtol=near, atol=near, err_msg=name)
 
 
 def test_slices_and_steps_are_rows(mixed_case):
     p = predict(mixed_case)
     y = drawn(p)
-    whole = p.logpdf(y)
+    whole, near = p.logpdf(y), mixed_case.within(1e-10)
     for index in (slice(2, 5), slice(None, None, 2), slice(-2, None), slice(None, None, -1), slice(4, 0, -2)):
-        np.testing.assert_allclose(p[index].logpdf(y[index]), whole[index], rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose([float(row.logpdf(y[i : i + 1])[0]) for i, row in enumerate(p)], whole, rtol=1e-10)
+        np.testing.assert_allclose(p[index].logpdf(y[index]), whole[index], rtol=near, atol=near)
+    alone = [float(row.logpdf(y[i : i + 1])[0]) for i, row in enumerate(p)]
+    np.testing.assert_allclose(alone, whole, rtol=near, atol=near)
 
 
 def test_the_pit_of_draws_is_uniform_and_its_inverse_brings_them_back(chain_case):
@@ -148,6 +150,38 @@ def test_questions_about_one_thing_agree(mixed_case):
         np.testing.assert_allclose(marginal.cdf(marginal.ppf([0.1, 0.8]).T).T, [[0.1, 0.8]] * len(p), rtol=1e-6)
         # Quadrature of the marginal against draws of the joint law.
         np.testing.assert_allclose(marginal.mean()[:, 0], p.mean()[:, i], atol=0.3 * marginal.std().max())
+
+
+def test_the_joint_cdf_is_that_of_its_outputs_and_of_its_draws(several_outputs_case, monkeypatch):
+    """Outputs without an end drop out; the rest agrees with a count of draws to the errors of both."""
+    monkeypatch.setattr(module, "PATHS", 256)
+    monkeypatch.setattr(module, "JOINT_PATHS", 512)
+    p = predict(several_outputs_case, 2)
+    y = p.median() + 0.3 * p.std()
+    draws = p.sample(4000, 2)
+    for question, side, end in ((p.cdf, draws <= y, np.inf), (p.sf, draws > y, -np.inf)):
+        found, error = question(y, return_error=True)
+        share = side.all(-1).mean(0)
+        assert (np.abs(found - share) < 4.0 * np.hypot(error, np.sqrt(share * (1.0 - share) / 4000)) + 1e-3).all()
+        for i in range(p.n_outputs):
+            alone = np.where(np.arange(p.n_outputs) == i, y, end)
+            marginal = getattr(p.marginal(i), question.__name__)(y[:, i])
+            found, error = question(alone, return_error=True)
+            np.testing.assert_allclose(found, marginal, atol=4.0 * error.max() + 2e-3)
+        np.testing.assert_array_equal(question(np.full_like(y, end)), 1.0)
+        np.testing.assert_array_equal(question(np.where(np.arange(p.n_outputs) == 0, -end, y)), 0.0)
+
+
+def test_log_probabilities_and_their_errors_are_those_of_probabilities(mixed_case):
+    p = predict(mixed_case)
+    y = drawn(p)
+    for name in ("cdf", "sf"):
+        value, error = getattr(p, name)(y, return_error=True)
+        log_value, relative = getattr(p, "log" + name)(y, return_error=True)
+        np.testing.assert_allclose(np.exp(log_value), value, rtol=1e-12)
+        np.testing.assert_allclose(value * relative, error, rtol=1e-12)
+        np.testing.assert_array_equal(getattr(p, name)(y), value)
+        assert (error == 0.0).all() if p.n_outputs == 1 else (error >= 0.0).all()
 
 
 def test_points_are_minima_of_their_scores(one_output_case):

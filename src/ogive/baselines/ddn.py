@@ -11,8 +11,9 @@ from torch.nn.functional import silu
 
 from ..arrays import Array
 from ..choices import Support, support_of
-from ..distribution import Distribution, Factor, Mixture, Reading, Triangular
+from ..distribution import Distribution, Factor, Reading, Triangular
 from ..errors import DataError, NotAvailableError
+from ..mixture import Mixture
 from .fitting import BaselineNetwork, NeuralBaseline, perceptron
 
 __all__ = ["DDN"]

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from ..arrays import Array
-from ..distribution import Distribution, Factor, Law, Mixture, Reading, Triangular
+from ..distribution import Distribution, Factor, Law, Reading, Triangular
 from ..errors import DataError, NotAvailableError
+from ..mixture import Mixture
 from ..numerics import logit_of_mixture
 from .autoregression import Inverse
 from .fitting import BaselineNetwork, LawAt, NeuralBaseline

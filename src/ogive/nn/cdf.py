@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..distribution import Distribution, Mixture
+from ..distribution import Distribution
+from ..mixture import Mixture
 from .ensemble import Ensemble
 from .factors import FactorNetwork
 

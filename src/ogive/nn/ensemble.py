@@ -64,9 +64,8 @@ class Ensemble(Triangular):
 
         Every member walks its own chain from its own Sobol points, so the weights of members are exact.
         """
-        n_members, chain = self._member_paths(size, self.n_outputs)
-        each = chain.shape[-1] // self.n_rows
-        draws = chain.view(n_members, self.n_outputs, each, self.n_rows).permute(0, 2, 3, 1).flatten(0, 1)
+        each, chain = self._member_paths(size, self.n_outputs)
+        draws = chain.view(len(chain), self.n_outputs, each, self.n_rows).permute(0, 2, 3, 1).flatten(0, 1)
         log_weights = (self.log_weights - math.log(each)).repeat_interleave(each)
         return self._unscaled(draws), log_weights
 
@@ -74,19 +73,18 @@ class Ensemble(Triangular):
         place = self.order.index(output)
         if place == 0:
             return self.first()
-        _, chain = self._member_paths(n_paths, place)
-        each = chain.shape[-1] // self.n_rows
+        each, chain = self._member_paths(n_paths, place)
         member = MemberFactor(self.network, self.members, self.features.repeat(1, 1, each), chain)
-        return PathLaw(self, member, self.log_weights - math.log(each))
+        return PathLaw(self, member, each)
 
     def _member_paths(self, size: int, length: int) -> tuple[int, Tensor]:
-        """The first `length` outputs (m, length, k n) in chain order along each member's own Sobol points."""
+        """A number k, and the first `length` outputs (m, length, k n) along k Sobol points of each member's own."""
         n_members = len(self.log_weights)
         each = 1 << max(0, math.ceil(math.log2(size / n_members)))
         points = sobol_points(n_members * each, length).view(n_members, each, length)  # blocks stay well spread
         logits = points.logit().mT[..., None].expand(-1, -1, -1, self.n_rows).flatten(2)
         start = self._start().take(torch.arange(self.n_rows).repeat(each))
-        return n_members, self._walk(start, logits.to(self.features.dtype))
+        return each, self._walk(start, logits.to(self.features.dtype))
 
     def _start(self) -> MemberFactor:
         return MemberFactor(self.network, self.members, self.features, self.features[:, :0])
@@ -145,8 +143,12 @@ class EnsembleFactor(ScaledLaw, Factor):
         self.log_weights = log_weights
 
     def _members(self, y: Tensor) -> Reading:
-        point = self._scaled(y).reshape(1, -1, self.log_weights.shape[1])
-        return self.member.read(point.expand(len(self.log_weights), -1, -1))
+        return self.member.read(self._flat(self._scaled(y)).expand(len(self.log_weights), -1, -1))
+
+    def _flat(self, values: Tensor) -> Tensor:
+        """Values (..., N) of laws that may lie in a shape, (1, q, N)."""
+        n_laws = self.log_weights.shape[1]
+        return values.reshape(1, values.numel() // max(1, n_laws), n_laws)
 
     def read(self, y: Tensor) -> Reading:
         logit, log_density = self._members(y)
@@ -158,7 +160,7 @@ class EnsembleFactor(ScaledLaw, Factor):
 
     def on_axis(self, nodes: Tensor, before: torch.Size) -> Tensor:
         joint = torch.cat([self._at_nodes(part) for part in self._scaled(nodes).split(NODES_AT_ONCE)])
-        return (joint - self._log_scale(joint)).view(-1, *before)
+        return (joint - self._log_scale(joint)).view(len(nodes), *before)
 
     def _at_nodes(self, points: Tensor) -> Tensor:
         """Log-density (k, N) in scaled units at every point (k,)."""
@@ -166,11 +168,10 @@ class EnsembleFactor(ScaledLaw, Factor):
             torch.logsumexp(self.log_weights[:, None, laws] + reading.log_density, 0)
             for laws, reading in readings_on_axis(self.member, points)
         ]
-        return torch.cat(found, -1)
+        return torch.cat([points.new_empty(len(points), 0), *found], -1)  # there may be no laws
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
-        flat = logit.reshape(1, -1, self.log_weights.shape[1])
-        low, high = self.member.bracket(flat.expand(len(self.log_weights), -1, -1))
+        low, high = self.member.bracket(self._flat(logit).expand(len(self.log_weights), -1, -1))
         return self._unscaled(low.amin(0)).view_as(logit), self._unscaled(high.amax(0)).view_as(logit)
 
     def then(self, y: Tensor) -> Factor:
@@ -178,35 +179,33 @@ class EnsembleFactor(ScaledLaw, Factor):
         prior = self.log_weights[:, None].expand_as(log_density)
         impossible = log_density.isneginf().all(0)  # under every member: then y tells nothing about the members
         joint = torch.where(impossible, prior, prior + log_density).flatten(1)
-        point = self._scaled(y).reshape(1, -1, self.log_weights.shape[1])
-        return EnsembleFactor(self.law, self.member.then(point), joint.log_softmax(0))
+        return EnsembleFactor(self.law, self.member.then(self._flat(self._scaled(y))), joint.log_softmax(0))
 
 
 class PathLaw(ScaledLaw):
-    """The marginal law of a later output: each member's conditional laws averaged over its own k paths."""
+    """The marginal law of a later output: each member's conditional laws averaged over `each` paths of its own."""
 
-    def __init__(self, law: Ensemble, member: MemberFactor, log_weights: Tensor) -> None:
+    def __init__(self, law: Ensemble, member: MemberFactor, each: int) -> None:
         super().__init__(law, member)
-        self.log_weights = log_weights[:, None, None, None]
-        self.n_paths = len(log_weights) * (member.features.shape[-1] // law.n_rows)
+        self.each = each
+        self.log_weights = (law.log_weights - math.log(each))[:, None, None, None]
+        self.n_paths = len(law.log_weights) * each
 
-    def _shape(self, depth: int) -> tuple[int, int, int, int]:
-        return (len(self.log_weights), depth, -1, self.law.n_rows)
+    def _along(self, values: Tensor) -> Tensor:
+        """Values (..., n) for every member and along its paths, (m, q, k n)."""
+        rows = values.shape[-1]
+        flat = values.reshape(1, values.numel() // max(1, rows), 1, rows)
+        return flat.expand(len(self.log_weights), -1, self.each, -1).flatten(2)
+
+    def _apart(self, found: Tensor) -> Tensor:
+        """The inverse of `_along`'s last step: (m, q, k, n)."""
+        return found.view(*found.shape[:-1], self.each, self.law.n_rows)
 
     def read(self, y: Tensor) -> Reading:
-        flat = self._scaled(y).reshape(1, -1, 1, self.law.n_rows)
-        each = self.member.features.shape[-1] // self.law.n_rows
-        point = flat.expand(len(self.log_weights), -1, each, -1).flatten(2)
-        logit, log_density = (part.view(self._shape(flat.shape[1])) for part in self.member.read(point))
+        logit, log_density = map(self._apart, self.member.read(self._along(self._scaled(y))))
         joint = torch.logsumexp(self.log_weights + log_density, (0, 2)) - self._log_scale(log_density)
         return Reading(logit_of_mixture(self.log_weights, logit, (0, 2)).view_as(y), joint.view_as(y))
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
-        flat = logit.reshape(1, -1, 1, self.law.n_rows)
-        each = self.member.features.shape[-1] // self.law.n_rows
-        low, high = self.member.bracket(flat.expand(len(self.log_weights), -1, each, -1).flatten(2))
-        shape = self._shape(flat.shape[1])
-        return (
-            self._unscaled(low.view(shape).amin((0, 2))).view_as(logit),
-            self._unscaled(high.view(shape).amax((0, 2))).view_as(logit),
-        )
+        low, high = map(self._apart, self.member.bracket(self._along(logit)))
+        return self._unscaled(low.amin((0, 2))).view_as(logit), self._unscaled(high.amax((0, 2))).view_as(logit)

@@ -28,7 +28,7 @@ REACH = 230.0
 def readings_on_axis(member: MemberFactor, nodes: Tensor) -> Iterator[tuple[slice, Reading]]:
     """Readings (m, k, rows) at every node (k,), by pieces of the N laws that stay within the cache."""
     log_weight = _lines_of_one_layer(member)
-    width = member.biases[0][..., 0].numel() if log_weight is None else log_weight[:, 0].numel()
+    width = member.biases[0].shape[:-1].numel() if log_weight is None else log_weight[:, 0].numel()
     step = max(1, CELLS_AT_ONCE // (width * len(nodes)))
     for start in range(0, member.biases[0].shape[-1], step):
         laws = slice(start, start + step)
