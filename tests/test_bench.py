@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -27,14 +30,17 @@ from ogive.bench import (
     carry_out,
     make_report,
     open_runs,
+    provenance,
+    questions,
     read_protocol,
     read_records,
     report_text,
+    tasks,
 )
-from ogive.bench import measure as measuring
 from ogive.bench import methods as registry
 from ogive.bench import run as running
 from ogive.bench.measure import measure
+from ogive.bench.picture import STEPS, unpacked
 from ogive.bench.provenance import commit
 from ogive.bench.quantities import QUANTITIES
 from ogive.bench.record import plain
@@ -63,6 +69,15 @@ metric = "sse"
 source = "a book"
 values = {{ squares = 0.5 }}
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Work as small as this takes longer on several threads, above all where others compute too."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def written(folder: Path, text: str = SMALL, name: str = "small") -> Path:
@@ -298,6 +313,41 @@ def test_a_toy_draws_its_training_rows_first_from_the_seed_of_the_split():
     assert np.array_equal(split.y_all, np.concatenate([y, split.y_test]))
 
 
+@pytest.fixture
+def numbered(monkeypatch):
+    """A table of 60 rows whose feature is the row's number."""
+    X, y = np.arange(60.0)[:, None], np.random.default_rng(0).normal(size=(60, 1))
+    monkeypatch.setattr(uci, "load", lambda name: uci.Table(name, X, y, ("a",), ("u",)))
+    tasks._table.cache_clear()
+    yield y
+    tasks._table.cache_clear()
+
+
+def test_rows_are_pooled_as_those_of_the_table_that_were_judged_on(numbered):
+    for kind in ("uci", "nested"):
+        for repeat in range(3):
+            split = KINDS[kind].split("fish", repeat, None)
+            assert split.X_test[:, 0].tolist() == KINDS[kind].judged(split.size, repeat).tolist()
+            assert split.size == 60
+
+
+def test_the_nested_split_never_sees_a_test_row_and_keeps_the_tables_units(numbered):
+    outer, inner = (KINDS[kind].split("fish", 4, None) for kind in ("uci", "nested"))
+    seen = [*inner.X[:, 0], *inner.X_test[:, 0]]
+    assert (len(inner.X), len(inner.X_test)) == (33, 9)
+    assert sorted(seen) == sorted(outer.X[:, 0]) and not set(seen) & set(outer.X_test[:, 0])
+    assert np.array_equal(inner.y_all, outer.y)
+    assert np.array_equal(inner.y_test * numbered.std(), numbered[inner.X_test[:, 0].astype(int)])
+    assert inner.step == outer.step
+
+
+def test_the_ablation_has_a_thousand_rows_and_no_repeat_of_a_toy_shares_a_row():
+    split = KINDS["ablation"].split("ring", 2, None)
+    assert len(split.X) == len(split.X_test) == 500 and split.size == 1000
+    judged = [KINDS["ablation"].judged(split.size, repeat) for repeat in range(3)]
+    assert len(np.unique(judged)) == 3 * 500
+
+
 @pytest.mark.parametrize("base", registry.METHODS)
 def test_every_method_has_the_face_of_an_estimator_and_its_seed(base):
     split = KINDS["toy"].split("ring", 0, 10)
@@ -454,8 +504,8 @@ def test_a_metric_that_would_take_too_long_is_given_up(known, monkeypatch):
     assert measure(run).metrics["crps"] == [0.0, 0.0]
     assert asked == [1, 2, 4, 8, 16, 32, 64, 128, 45]
     asked.clear()
-    monkeypatch.setattr(measuring, "PATIENCE", 0.0)
-    monkeypatch.setattr(measuring, "LONGEST", 1.0)
+    monkeypatch.setattr(questions, "PATIENCE", 0.0)
+    monkeypatch.setattr(questions, "LONGEST", 1.0)
     record = measure(run)
     assert record.metrics["crps"] is None
     assert record.reasons["crps"] == "NotAvailableError: the test rows would take more than 0 minutes."
@@ -475,17 +525,17 @@ def test_a_run_with_a_record_is_not_measured_again(monkeypatch, tmp_path):
         return record_of(run, failure="ValueError: no" if run.method == "broken" else None)
 
     monkeypatch.setattr(running, "measure", fake)
-    carry_out(plan, tmp_path, limit=2, quiet=True)
+    assert carry_out(plan, tmp_path, limit=2, quiet=True) == 2
     assert measured == plan[:2]
-    carry_out(plan, tmp_path, quiet=True)
+    assert carry_out(plan, tmp_path, quiet=True) == len(plan) - 2
     assert measured == plan
-    carry_out(plan, tmp_path, quiet=True)
+    assert carry_out(plan, tmp_path, quiet=True) == 0
     assert measured == plan
     carry_out(plan, tmp_path, retry=True, quiet=True)
     assert measured == [*plan, next(run for run in plan if run.method == "broken")]
     changed = [replace(run, settings={"noise": False}) for run in plan]
     assert open_runs(changed, read_records(tmp_path, "small").values()) == changed
-    carry_out([], tmp_path)
+    assert carry_out([], tmp_path) == 0
 
 
 def test_the_progress_bar_counts_what_is_done_and_what_failed(monkeypatch, tmp_path, capsys):
@@ -508,7 +558,13 @@ def test_several_processes_measure_the_same_as_one(tmp_path):
     assert set(one) == set(two) == {run.key for run in plan}
     for key, record in one.items():
         assert (two[key].failure, two[key].warnings) == (record.failure, record.warnings)
-        assert two[key].metrics == pytest.approx(record.metrics)
+        own, other = dict(record.metrics), dict(two[key].metrics)
+        if record.run.split == questions.PICTURED:
+            pictures = [own.pop("picture"), other.pop("picture")]
+            assert [picture["top"] for picture in pictures] == pytest.approx([pictures[0]["top"]] * 2)
+            one_step = pictures[0]["top"] / STEPS
+            np.testing.assert_allclose(*map(unpacked, pictures), rtol=0.0, atol=1.01 * one_step)
+        assert other == pytest.approx(own)
 
 
 def test_a_run_that_ends_its_process_is_a_failure_and_the_next_has_a_new_process():
@@ -701,16 +757,48 @@ def test_the_commit_is_that_of_the_source_tree_alone(tmp_path):
     assert commit(tmp_path / "lib" / "ogive") is None
 
 
+def test_a_library_that_is_not_installed_has_no_version(monkeypatch):
+    monkeypatch.setattr(provenance, "LIBRARIES", ("numpy", "nowhere-to-be-found"))
+    found = provenance.versions.__wrapped__()
+    assert (found["numpy"], found["nowhere-to-be-found"]) == (np.__version__, None)
+
+
 # --- the shell
 
 
-@pytest.mark.parametrize(("kind", "n_tables"), [("uci", 7), ("toy", 4)])
-def test_a_quick_run_goes_the_whole_way(kind, n_tables, tmp_path):
-    out, err = bench(kind, "--quick", "--out", tmp_path / "tables.md")
-    assert out.count("\n## ") == n_tables
+OF_TABLES = [
+    "nll",
+    "nll_against_mdn",
+    "crps_against_mdn",
+    "crps",
+    "energy_score",
+    "rounded_nll",
+    "ece",
+    "coverage",
+    "fit",
+]
+OF_TOYS = ["sse", "nll_above_entropy", "divergence", "fit"]
+
+
+@pytest.mark.parametrize(("kind", "names"), [("uci", OF_TABLES), ("toy", OF_TOYS)])
+def test_a_quick_run_goes_the_whole_way(kind, names, tmp_path, capsys):
+    records, page = str(tmp_path / "kept"), tmp_path / "tables.md"
+    assert main(["bench", kind, "--quick", "--records", records, "--out", str(page)]) == 0
+    out, err = capsys.readouterr()
     assert "Gaps" not in out and " 9 of 9 runs;" in out
     assert "9/9" in err
-    assert (tmp_path / "tables.md").read_text(encoding="utf-8") == out
+    assert page.read_text(encoding="utf-8") == out
+    assert main(["bench", kind, "--quick", "--quiet", "--records", records, "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out)["tables"]
+    assert list(tables) == names
+    assert re.findall("^## (.*)", out, re.M) == [table["title"] for table in tables.values()]
+
+
+def test_a_quick_run_leaves_no_records_unless_it_is_told_where(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main(["bench", "nested", "--quick", "--quiet", "--splits", "1", "--only", "ring"]) == 0
+    assert "Records: 1 of 1 runs" in capsys.readouterr().out
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_shell_measures_records_and_shows_gaps(tmp_path, capsys):
@@ -719,7 +807,7 @@ def test_the_shell_measures_records_and_shows_gaps(tmp_path, capsys):
     out, err = bench(*chosen, "--run", "--quiet", "--only", "ring,tiny", "--only", "broken", "--splits", "0,1")
     assert err == ""
     assert "| broken |               - |" in out
-    assert "- broken: DataError: n_members must be at least 1; got 0." in out
+    assert "- broken: DataError: n_members must be a whole number of at least 1; got 0. " in out
     assert main(["bench", *map(str, chosen), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     rows = {row["name"]: row["cells"] for row in shown["tables"]["sse"]["rows"]}

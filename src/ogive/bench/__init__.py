@@ -2,7 +2,8 @@
 
 `protocol` says what is measured, `run` carries it out; `tasks`, `methods` and `questions` say what its names stand for,
 and `measure` asks; `record` keeps what came out and `provenance` where it comes from; `quantities`, `comparison` and
-`report` make tables of records, and `markdown` writes them; `paper` makes a page of four protocols, with `figures`.
+`report` make tables of records, and `markdown` writes them; `paper` makes a page of four protocols, with `figures`, and
+`selection` says which of their runs are meant. The files `speed_...` are a bench of their own, of works timed in turn.
 """
 
 from .markdown import report_text

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..plotting import BLUE, INK, SERIES, SOFT
+from ..plotting import BLUE, INK, SERIES, SOFT, new_axes
 
 __all__ = ["Column", "Curve", "density_columns", "reliability_panels"]
 
@@ -57,7 +57,7 @@ def density_columns(path: Path, columns: Sequence[Column], places: Sequence[floa
             panel.spines[:].set_linewidth(0.4)
             if column.density is None:
                 panel.set_aspect("equal")
-                panel.text(0.5, 0.5, "no\nrecord", ha="center", va="center", color=SOFT, transform=panel.transAxes)
+                panel.text(0.5, 0.5, "none\non record", ha="center", va="center", color=SOFT, transform=panel.transAxes)
             else:
                 look: dict[str, Any] = {"origin": "lower", "extent": extent, "interpolation": "nearest"}
                 panel.imshow(column.density[i].T, vmin=0.0, vmax=top, cmap=shades, **look)
@@ -95,14 +95,9 @@ def reliability_panels(path: Path, panels: Mapping[str, Sequence[Curve]]) -> Non
 
 
 def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "matplotlib must be installed to draw; got none. Install it: pip install 'ogive[plot]'.",
-            name="matplotlib",
-        ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    figure: Any = new_axes(width, height).figure
+    figure.clear()
+    return figure
 
 
 def _write(figure: Any, path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from ..arrays import Array
 from ..datasets import toy
 from .comparison import printed_for, ranks, side_by_side
 from .figures import Column, Curve, density_columns, reliability_panels
@@ -14,7 +17,7 @@ from .picture import unpacked
 from .protocol import Protocol
 from .questions import PICTURED, PLACES
 from .record import Record
-from .report import Report, make_report
+from .report import Report, make_report, make_table
 from .table import Table
 
 __all__ = ["PARTS", "Part", "write_paper"]
@@ -30,7 +33,8 @@ Song et al., "A CDF-First Framework for Free-Form Density Estimation": every tab
 what is printed there. `ogive bench paper` writes this page from the records in `benchmarks/records`;
 `ogive bench paper --run` measures what has no record yet. `ogive` is this library's default, `paper` its
 configuration after the paper. Figures are means over splits ± their standard errors; a number in brackets says on how
-many splits, where they are fewer than planned. A dash is a gap; its reason stands below the table."""
+many splits, where they are fewer than planned. A dash is a gap; its reason stands below the table, or below the one
+before."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,26 @@ class Part:
     protocol: Protocol
     records: Mapping[str, Record]
 
-    @property
+    @cached_property
     def report(self) -> Report:
+        """What the records tell."""
         return make_report(self.protocol, self.records)
 
     def table(self, name: str) -> Table:
-        """A table of the report; an empty one where nobody has the quantity."""
-        found = {table.name: table for table in self.report.tables}
-        return found.get(name, Table(name, name, self.protocol.tasks, (), ["nothing has this figure yet"]))
+        """The table of a quantity, be it all gaps."""
+        return make_table(self.protocol, self.records, name)
+
+    def pictured(self, method: str, task: str) -> tuple[Array | None, str]:
+        """A method's densities on the pictured split, or None and why there are none."""
+        runs = {(run.method, run.task): run for run in self.protocol.runs() if run.split == PICTURED}
+        if (method, task) not in runs:
+            return None, "not in the protocol"
+        record = self.records.get(runs[method, task].key)
+        if record is None:
+            return None, "not measured yet"
+        if picture := record.metrics.get("picture"):
+            return unpacked(picture), ""
+        return None, record.failure or record.reasons.get("picture", "measured before records held pictures")
 
 
 def write_paper(folder: Path, parts: Mapping[str, Part]) -> str:
@@ -64,8 +80,7 @@ def write_paper(folder: Path, parts: Mapping[str, Part]) -> str:
 
 
 def _uci(part: Part, folder: Path) -> list[str]:
-    names = [table.name for table in part.report.tables if "_against_" in table.name]
-    others = [text for name in names for text in _titled(part.table(name))]
+    others = [text for table in part.report.tables if "_against_" in table.name for text in _titled(table)]
     return ["## UCI tables", *_titled(side_by_side(part.protocol, part.table("nll"))), *others]
 
 
@@ -103,22 +118,20 @@ def _calibration(part: Part, folder: Path) -> list[str]:
     """ECE and reliability of the tasks for which some is printed, or of the first two."""
     printed = {task for bar in part.protocol.bars if bar.metric == "ece" for task in bar.values}
     chosen = [task for task in part.protocol.tasks if task in printed] or part.protocol.tasks[:2]
-    table = part.table("ece")
-    rows = [row for row in table.rows if row.name in CALIBRATED]
-    shown = side_by_side(part.protocol, replace(table, tasks=chosen, rows=rows, gaps=()))
-    without = [f"{row.name}: no figure on {task} yet" for row in rows for task in chosen if task not in row.cells]
+    methods = [method.name for method in part.protocol.methods if method.name in CALIBRATED]
+    few = Part(part.protocol.narrowed([*chosen, *methods]), part.records)
+    table = few.table("ece")
     panels = {
         task: [
             Curve(row.name, row.cells[task].numbers["share"], row.cells[task].numbers["distinct"])
-            for row in rows
-            if task in row.cells
+            for row in table.rows
+            if task in row.cells and not row.source
         ]
         for task in chosen
     }
     reliability_panels(folder / "reliability.png", panels)
     picture = "![Reliability: observed frequency against predicted probability](reliability.png)"
-    gaps = without if table.rows else list(table.gaps)
-    return ["## Calibration", *_titled(replace(shown, gaps=gaps)), picture]
+    return ["## Calibration", *_titled(side_by_side(few.protocol, table)), picture]
 
 
 def _densities(part: Part, task: str, folder: Path) -> list[str]:
@@ -126,19 +139,17 @@ def _densities(part: Part, task: str, folder: Path) -> list[str]:
     kind, truth = part.protocol.kind, toy.get(task)
     places = PLACES[kind]
     exact = truth.pdf_grid(list(places), toy.SSE_AXIS, toy.SSE_AXIS)
-    runs = {run.method: run for run in part.protocol.runs() if (run.task, run.split) == (task, PICTURED)}
-    columns, missing = [Column("truth", exact)], []
-    for method in part.protocol.methods:
-        run = runs.get(method.name)
-        record = part.records.get(run.key) if run else None
-        picture = record.metrics.get("picture") if record else None
-        missing += [method.name] * (picture is None)
-        columns.append(Column(method.name, None if picture is None else unpacked(picture)))
+    columns, gaps = [Column("truth", exact)], defaultdict(list)
+    for method in (method.name for method in part.protocol.methods):
+        picture, reason = part.pictured(method, task)
+        columns.append(Column(method, picture))
+        if reason:
+            gaps[reason].append(method)
     name = f"{kind}_{task}.png"
     density_columns(folder / name, columns, places, toy.SSE_AXIS, 1.5 * float(exact.max()))
     caption = f"Densities on {task}, split {PICTURED}: the truth and every method, a row for each x."
-    gap = f"No density on record: {', '.join(missing)}." * bool(missing)
-    return [f"![{caption}]({name})", f"{caption} {gap}".strip()]
+    without = [f"{', '.join(methods)}: {reason}" for reason, methods in gaps.items()]
+    return [f"![{caption}]({name})", caption, listed(without, "No density:\n\n")]
 
 
 def _shares(protocol: Protocol, table: Table) -> list[str]:
@@ -167,7 +178,7 @@ def _order(protocol: Protocol, table: Table, task: str) -> list[str]:
 
 
 def _titled(table: Table) -> list[str]:
-    return [f"### {table.title}", table_text(table)] if table.rows else [listed(list(table.gaps))]
+    return [f"### {table.title}", table_text(table)]
 
 
 def _sources(parts: Iterable[Part]) -> list[str]:

@@ -145,7 +145,7 @@ OF_TABLES = (
 
 OF_TOYS = (
     _mean("sse", "SSE of the density on the grid", 4, "{:g}"),
-    _mean("nll_above_entropy", "Test NLL above the entropy of the truth, in nats"),
+    _mean("nll_above_entropy", "Test NLL above the entropy of the truth, in nats", bar="{:.3f}"),
     _mean("divergence", "Kullback-Leibler divergence from the truth on the test rows, in nats"),
     SECONDS,
 )

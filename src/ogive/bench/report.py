@@ -11,11 +11,12 @@ from typing import Any
 from .comparison import against
 from .methods import NOTES
 from .protocol import Method, Protocol
+from .provenance import told
 from .quantities import QUANTITIES, Quantity
 from .record import Record, plain
 from .table import Cell, Row, Table
 
-__all__ = ["Report", "make_report"]
+__all__ = ["Report", "make_report", "make_table"]
 
 # What may differ between the records of one method without a change of its configuration.
 OF_THE_SPLIT = {"random_state", "support"}
@@ -52,13 +53,28 @@ def make_report(protocol: Protocol, records: Mapping[str, Record]) -> Report:
 
     A quantity that nobody has is left out, but for the first.
     """
-    known = [records[run.key] for run in protocol.runs() if run.key in records]
+    known = _known(protocol, records)
     tables = [_table(quantity, protocol, known) for quantity in QUANTITIES[protocol.kind]]
     kept = [table for table in tables if any(row.cells and not row.source for row in table.rows)]
     first, *others = kept if tables[0] in kept else [tables[0], *kept]
-    first = replace(first, gaps=[*_missing(protocol, known), *first.gaps])
+    first = _with_missing(first, protocol, known)
     facts = [*_facts(protocol, known), *_changes(known), *_notes(protocol)]
     return Report(protocol.title, [first, *against(protocol, known), *others], facts)
+
+
+def make_table(protocol: Protocol, records: Mapping[str, Record], name: str) -> Table:
+    """The table of one quantity, even where nobody has it, with every reason for a gap."""
+    known = _known(protocol, records)
+    quantity = next(quantity for quantity in QUANTITIES[protocol.kind] if quantity.name == name)
+    return _with_missing(_table(quantity, protocol, known), protocol, known)
+
+
+def _known(protocol: Protocol, records: Mapping[str, Record]) -> list[Record]:
+    return [records[run.key] for run in protocol.runs() if run.key in records]
+
+
+def _with_missing(table: Table, protocol: Protocol, records: Sequence[Record]) -> Table:
+    return replace(table, gaps=[*_missing(protocol, records), *table.gaps])
 
 
 def _table(quantity: Quantity, protocol: Protocol, records: Sequence[Record]) -> Table:
@@ -119,16 +135,7 @@ def _facts(protocol: Protocol, records: Sequence[Record]) -> list[str]:
     failures = sum(record.failure is not None for record in records)
     failed = f", {failures} of them of a failure" * bool(failures)
     facts = [f"Records: {len(records)} of {len(protocol.runs())} runs{failed}; splits {_ranges(protocol.splits)}."]
-    names = dict.fromkeys(name for record in records for name in record.versions)
-    versions = {name: _distinct(_short(name, record.versions.get(name)) for record in records) for name in names}
-    if said := [f"{name} {', '.join(found)}" for name, found in versions.items() if found]:
-        facts.append(f"Versions: {'; '.join(said)}.")
-    machines = _distinct(
-        f"{record.machine['cpu']}, {record.machine['cores']} cores, threads in use: {record.machine['threads']}"
-        for record in records
-        if record.machine
-    )
-    return facts + [f"Machine: {machine}." for machine in machines]
+    return facts + told((record.versions for record in records), (record.machine for record in records))
 
 
 def _changes(records: Sequence[Record]) -> list[str]:
@@ -149,14 +156,6 @@ def _notes(protocol: Protocol) -> list[str]:
     """What the methods are allowed that others are not."""
     bases = {method.base: [m.name for m in protocol.methods if m.base == method.base] for method in protocol.methods}
     return [f"{', '.join(names)}: {NOTES[base]}." for base, names in bases.items() if base in NOTES]
-
-
-def _short(name: str, version: str | None) -> str | None:
-    return version[:10] + "+" * version.endswith("+") if version and name == "commit" else version
-
-
-def _distinct(values: Iterable[str | None]) -> list[str]:
-    return sorted({value for value in values if value is not None})
 
 
 def _ranges(splits: Sequence[int]) -> str:

@@ -41,8 +41,8 @@ def carry_out(
     limit: int | None = None,
     retry: bool = False,
     quiet: bool = False,
-) -> None:
-    """Measure what of a plan has no record in the folder, and record it there.
+) -> int:
+    """Measure what of a plan has no record in the folder, and record it there; how many runs that were.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def carry_out(
         No progress bar on standard error.
     """
     if not plan:
-        return
+        return 0
     todo = open_runs(plan, read_records(folder, plan[0].protocol).values(), retry=retry)
     done, todo = len(plan) - len(todo), todo[:limit]
     for task in {run.task: run for run in todo}.values():
@@ -72,6 +72,7 @@ def carry_out(
             failures += record.failure is not None
             bar.set_postfix_str(f"{record.run.title}" + f", {failures} failed" * bool(failures), refresh=False)
             bar.update()
+    return len(todo)
 
 
 class Worker:

@@ -42,7 +42,9 @@ def measure_apart(work: str, case: int | str, subject: str, settings: Mapping[st
     done = subprocess.run(COMMAND, input=job, capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise NotAvailableError(f"its own process ended: {said[0]}")
+        raise NotAvailableError(
+            f"{work} of {subject} must end well in a process of its own; got {said[0]}. Free memory, or take less."
+        )
     return Apart(**json.loads(done.stdout))
 
 

@@ -117,7 +117,9 @@ def read_plan(path: Path, *, quick: bool = False) -> SpeedPlan:
     """A plan from its file; `quick` puts the entries of the table [quick] in place of the others."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-        small = found.pop("quick", {})
+        small = found.pop("quick", None)
+        if quick and small is None:
+            raise ValueError("no table [quick]")
         return _plan(found | small if quick else found)
     except (KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}"

@@ -15,9 +15,10 @@ from ..baselines import NSF
 from ..baselines.fitting import BATCH_SIZE, WEIGHT_DECAY, BaselineNetwork, layers_drawn_from
 from ..baselines.flows import _flows
 from ..estimator import OgiveRegressor
-from ..nn.architecture import Architecture
+from ..fitting import TrainingTable, fresh_network
 from ..nn.cdf import CDFNetwork
-from ..training import Recipe, Rows, Trainer
+from ..plan import Plan, plan_for
+from ..training import Rows, Trainer
 
 __all__ = [
     "Mixture",
@@ -72,7 +73,7 @@ def ogive_step(network: CDFNetwork, X: Array, y: Array) -> Step:
     rows = Rows(features.float(), outputs.float(), torch.ones(len(X)))
     generator = torch.Generator().manual_seed(0)
     batch = rows.batch(torch.randint(len(X), (network.n_members, BATCH_SIZE), generator=generator))
-    trainer = Trainer(network, Recipe(), generator)
+    trainer = Trainer(network, _plan(X, y, network.n_members).recipe, generator)
     return lambda: trainer.step(*batch)
 
 
@@ -89,19 +90,15 @@ def cdf_only(network: CDFNetwork, x: Tensor, y: Tensor) -> Tensor:
     return torch.sigmoid(-log_group.neg_().logsumexp(1)).T
 
 
+def _plan(X: Array, y: Array, members: int | None) -> Plan:
+    """What the default comes to for these rows."""
+    default = OgiveRegressor().get_params(deep=False)
+    return plan_for(default | {"n_members": members or default["n_members"]}, len(X), X.shape[1], y)
+
+
 def _fresh(X: Array, y: Array, members: int | None) -> CDFNetwork:
-    default, d = OgiveRegressor(), y.shape[1]
-    network = Architecture(
-        n_features=X.shape[1],
-        order=(tuple(range(d)),) * (members or default.n_members),
-        support=((None, None),) * d,
-        units=default.units,
-        groups=default.groups,
-        hidden=tuple(default.hidden),
-    ).build(torch.Generator().manual_seed(0))
-    network.scale_x.fit(torch.tensor(X))
-    network.scale_y.fit(torch.tensor(y))
-    return network
+    table = TrainingTable(X, y, np.ones(len(X)))
+    return fresh_network(_plan(X, y, members).design, table, torch.Generator().manual_seed(0))
 
 
 # Peers

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .markdown import grid
+from .provenance import told
 from .record import Record, plain
 from .speed_clock import Spread
 from .speed_plan import Line, SpeedPlan, Work
@@ -204,12 +205,7 @@ def _facts(wanted: int, records: Sequence[Record]) -> list[str]:
     days = sorted({record.measured_at[:10] for record in records})
     when = f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
     facts = [f"Records: {len(records)} of {wanted}{when}."]
-    names = dict.fromkeys(name for record in records for name in record.versions)
-    found = {name: sorted({v for r in records if (v := r.versions.get(name))}) for name in names}
-    if said := [f"{name} {', '.join(values)}" for name, values in found.items() if values]:
-        facts.append(f"Versions: {'; '.join(said)}.")
-    machines = {f"{m['cpu']}, {m['cores']} cores, threads in use: {m['threads']}" for r in records if (m := r.machine)}
-    return facts + [f"Machine: {one}." for one in sorted(machines)]
+    return facts + told((record.versions for record in records), (record.machine for record in records))
 
 
 # Text

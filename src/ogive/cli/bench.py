@@ -32,6 +32,10 @@ OnlyOption = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="TASK,METHOD", help="These tasks and methods; all of a kind that is not named."),
 ]
+MeasuredOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="PART,TASK,METHOD", help="With --run, measure these alone; the page is of all."),
+]
 SplitsOption = Annotated[str | None, typer.Option("--splits", metavar="0,1,2", help="These splits.")]
 LimitOption = Annotated[int | None, typer.Option("--limit", min=1, help="Measure at most so many runs.")]
 RetryOption = Annotated[bool, typer.Option("--retry", help="With --run, measure failed runs again.")]
@@ -88,26 +92,37 @@ def list_protocols(records: RecordsOption = None, as_json: JsonOption = False) -
 def paper(
     run: RunOption = False,
     jobs: JobsOption = 1,
+    only: MeasuredOption = None,
+    splits: SplitsOption = None,
+    limit: LimitOption = None,
     retry: RetryOption = False,
     records: RecordsOption = None,
     quick: QuickOption = False,
     out: PagesOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Every table and figure of the paper, measured here, beside what is printed there."""
+    """Every table and figure of the paper, measured here, beside what is printed there: a page with pictures."""
     from ..bench import benchmarks_folder, carry_out, read_protocol, read_records
     from ..bench.paper import PARTS, Part, write_paper
+    from ..bench.selection import selected
+    from ..plotting import new_axes
 
+    if (only or splits or limit or retry) and not (run or quick):
+        raise DataError(
+            "--only, --splits, --limit and --retry must come with --run; got none. Add it: the page is always whole."
+        )
+    new_axes(1.0, 1.0)  # without matplotlib it ends here, and not after the measuring
     source = benchmarks_folder()
+    protocols = {name: read_protocol(source / f"{name}.toml", quick=quick) for name in PARTS}
+    plans = selected(protocols, _names(only), _numbers(splits))
     with ExitStack() as kept:
         trial = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="ogive-bench-"))) if quick else None
         folder = records or trial or source / "records"
-        parts = {}
-        for name in PARTS:
-            protocol = read_protocol(source / f"{name}.toml", quick=quick)
-            if run or quick:
-                carry_out(protocol.runs(), folder, jobs=jobs, retry=retry, quiet=quiet)
-            parts[name] = Part(protocol, read_records(folder, protocol.name))
+        measured = 0
+        for plan in plans.values() if run or quick else ():
+            left = None if limit is None else limit - measured
+            measured += carry_out(plan, folder, jobs=jobs, limit=left, retry=retry, quiet=quiet)
+        parts = {name: Part(one, read_records(folder, one.name)) for name, one in protocols.items()}
         page = write_paper(out or (trial / "paper" if trial else source.parent / "docs" / "paper"), parts)
     print(page, end="")
 
@@ -133,8 +148,7 @@ def _of_protocol(name: str) -> Callable[..., None]:
 
         check_folder(out)
         path = protocol or benchmarks_folder() / f"{name}.toml"
-        names = [part.strip() for text in only or [] for part in text.split(",")]
-        wanted = read_protocol(path, quick=quick).narrowed(names, _numbers(splits))
+        wanted = read_protocol(path, quick=quick).narrowed(_names(only), _numbers(splits))
         with ExitStack() as kept:
             folder = records or path.parent / "records"
             if quick and records is None:
@@ -148,6 +162,11 @@ def _of_protocol(name: str) -> Callable[..., None]:
         print(text, end="")
 
     return show
+
+
+def _names(texts: list[str] | None) -> list[str]:
+    """Names from "a,b", given once or several times."""
+    return [part.strip() for text in texts or [] for part in text.split(",")]
 
 
 def _numbers(text: str | None) -> list[int]:

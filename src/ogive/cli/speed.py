@@ -105,9 +105,9 @@ def _draw(growth: Any, folder: Path) -> list[Path]:
     """One picture for each growing work."""
     from ..plotting import save
 
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
+    paths: list[Path] = []
     for one in growth:
+        folder.mkdir(parents=True, exist_ok=True)
         paths.append(folder / f"{one.work}.png")
         save(_growth_axes(one), paths[-1])
     return paths
