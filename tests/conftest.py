@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# For tensors as small as these a second thread costs more than it brings, and ten times as much on a shared machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch

@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 
 # A room (a top-level file or folder) imports only from rooms of lower rank, a folder also from itself.
 RANKS = {
-    "errors": -1,  # the floor: even the numerics raise
-    "numerics": 0,
-    "arrays": 0,
+    "errors": -2,  # the floor: even the numerics raise
+    "numerics": -1,
+    "arrays": -1,
+    "distribution": 0,
+    "mixture": 1,
     "choices": 1,
-    "distribution": 1,
     "quadrature": 2,
     "draws": 2,
     "pieces": 2,
@@ -35,8 +36,9 @@ RANKS = {
     "fitted": 3,
     "prediction": 3,
     "devices": 3,
-    "fitting": 4,
-    "estimator": 5,
+    "plan": 4,
+    "fitting": 5,
+    "estimator": 6,
     "metrics": 5,
     "conformal": 5,
     "baselines": 6,

@@ -1,4 +1,4 @@
-"""Pilots, weights of members, what is kept of them, and where training runs."""
+"""Held-back rows, weights of regimes, and where training runs."""
 
 from __future__ import annotations
 
@@ -7,106 +7,148 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ogive.devices import device_of, move_network
 from ogive.errors import DataError, TrainingStoppedWarning
-from ogive.fitting import REGIMES, TrainingTable, _share_out, fit_ensemble, fit_members, member_log_weights
+from ogive.fitting import TrainingTable, fit_ensemble, fresh_network, held_back_parts, regime_log_weights
 from ogive.nn.architecture import Architecture
+from ogive.plan import Plan
 from ogive.training import Recipe, Rows
 
 OPEN = ((None, None),)
 
 
-def table(n: int = 90, d: int = 1) -> TrainingTable:
+def table(n: int = 90, d: int = 1, held_back: int = 0) -> TrainingTable:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 2))
-    return TrainingTable(x, x[:, :1] + rng.normal(size=(n, d)), np.ones(n))
+    return TrainingTable(x, x[:, :1] + rng.normal(size=(n, d)), np.ones(n), held_back)
 
 
-def design(members: int, d: int = 1) -> Architecture:
-    return Architecture(2, (tuple(range(d)),) * members, OPEN * d, units=3, groups=3, hidden=(8, 8))
+def design(members: int, d: int = 1, **parts: object) -> Architecture:
+    return Architecture(2, (tuple(range(d)),) * members, OPEN * d, units=3, groups=3, hidden=(8, 8), **parts)
 
 
-def fitted(members: int = 3, **recipe: object):
-    settings = {"max_epochs": 6, "patience": 6, "batch_size": 32, "dropout": None} | recipe
-    seen: list[tuple[int, int]] = []
-    ensemble = fit_ensemble(
-        design(members),
-        table(),
-        Recipe(**settings),  # type: ignore[arg-type]
-        torch.Generator().manual_seed(0),
-        lambda done: seen.append((done.epoch, done.max_epochs)),
-        "cpu",
-    )
-    return ensemble, seen
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
-def test_pilots_and_members_leave_as_many_as_were_asked_for():
-    ensemble, seen = fitted(3)
-    assert ensemble.network.n_members == len(ensemble.design.order) == 3
-    assert seen == [(epoch, 12) for epoch in range(1, 13)]
+def fitted(rows: TrainingTable, regimes: list[int], report=lambda _: None, **recipe: object):
+    settings = {"max_epochs": 6, "patience": 6, "batch_size": 32, "dropout": tuple(0.1 * k for k in regimes)} | recipe
+    plan = Plan(design(len(regimes)), Recipe(**settings), regimes)  # type: ignore[arg-type]
+    return fit_ensemble(plan, rows, seeded(), report, "cpu")
+
+
+def loss_of(network, rows: TrainingTable) -> np.ndarray:
+    """Negative log-density (m, n) in the units of y of each member alone."""
+    features = network.scale_x(torch.tensor(rows.features)).float()[None]
+    outputs = network.chain(network.scale_y(torch.tensor(rows.targets)).float())
+    with torch.no_grad():
+        density = network.readings(features, outputs).log_density.sum(1)
+    return (-density - network.scale_y.log_jacobian.sum()).numpy()
+
+
+def test_a_fit_reports_every_epoch_and_keeps_every_member():
+    seen = []
+    ensemble = fitted(table(), [0, 1, 0], lambda done: seen.append((done.epoch, done.max_epochs)))
+    assert seen == [(epoch, 6) for epoch in range(1, 7)]
+    assert ensemble.network.n_members == 3
     assert float(ensemble.network.log_weights.exp().sum()) == pytest.approx(1.0)
     arrays = ensemble.history.as_arrays()
     assert arrays["train"].shape == (6, 3)
     assert arrays["best_validation"] == pytest.approx(np.nanmin(arrays["validation"], 0))
 
 
-def test_given_rates_need_no_pilots():
-    _, seen = fitted(3, dropout=(0.1, 0.1, 0.1))
-    assert seen == [(epoch, 6) for epoch in range(1, 7)]
+def test_each_member_keeps_the_weights_of_its_best_epoch_on_rows_of_its_own():
+    rows, regimes = table(), [0, 1, 0, 1]
+    ensemble = fitted(rows, regimes)
+    generator = seeded()
+    design(4).build(generator)  # the fit draws its fresh parameters first
+    _, hold = held_back_parts(rows, 0.1, regimes, generator)
+    own = np.take_along_axis(loss_of(ensemble.network, rows), hold.numpy(), 1).mean(1)
+    assert own == pytest.approx(np.array(ensemble.history.best_validation), abs=1e-5)
 
 
-def test_an_interruption_among_the_pilots_ends_the_fit():
+def test_an_interruption_keeps_the_best_so_far():
     def stop(done: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.warns(TrainingStoppedWarning, match="interrupted in epoch"):
-        ensemble = fit_ensemble(
-            design(3), table(), Recipe(max_epochs=5, dropout=None), torch.Generator().manual_seed(0), stop, "cpu"
-        )
-    assert ensemble.network.n_members == len(REGIMES)
+        ensemble = fitted(table(), [0, 0], stop)
+    assert np.isfinite(loss_of(ensemble.network, table())).all()
 
 
-def test_assembled_members_are_the_trained_ones():
-    """Each kept member's density on the rows held back is the one that its history remembers."""
-    generator = torch.Generator().manual_seed(0)
-    rows, parts = table(), (torch.arange(60), torch.arange(60, 90))
-    recipe = Recipe(max_epochs=6, patience=6, batch_size=32, dropout=(0.0, 0.1))
-    ensemble = fit_members(design(2), rows, parts, recipe, generator, lambda _: None, "cpu")
-    network = ensemble.network
-    features = network.scale_x(torch.tensor(rows.features[60:])).float()[None]
-    outputs = network.chain(network.scale_y(torch.tensor(rows.targets[60:])).float())
-    with torch.no_grad():
-        loss = -network.readings(features, outputs).log_density.sum(1).mean(1) - network.scale_y.log_jacobian.sum()
-    assert loss.numpy() == pytest.approx(np.array(ensemble.history.best_validation), abs=1e-5)
+@given(
+    n=st.integers(2, 60), fraction=st.floats(0.01, 0.99), regimes=st.lists(st.integers(0, 3), min_size=1, max_size=9)
+)
+def test_what_is_held_back_is_not_learnt_from(n, fraction, regimes):
+    learn, hold = held_back_parts(table(n), fraction, regimes, seeded())
+    for mine, kept in zip(learn.tolist(), hold.tolist(), strict=True):
+        assert sorted(mine + kept) == list(range(n))
+        assert mine and kept
 
 
-@pytest.mark.parametrize("size", [1, 4, 8, 13])
-def test_shares_are_kept_to_less_than_one_member(size):
-    shares = torch.tensor([0.61, 0.02, 0.17, 0.2, 0.0])
-    regimes = _share_out(shares, size)
-    counts = np.bincount(regimes, minlength=5)
-    assert counts.sum() == size
-    assert (np.abs(counts - size * shares.numpy()) < 1.0).all()
+def test_regimes_share_what_they_hold_back_and_their_members_divide_the_rows():
+    _, hold = held_back_parts(table(100), 0.25, [0, 1, 0, 1, 0, 1, 0, 1], seeded())
+    assert torch.equal(hold[0::2], hold[1::2])
+    assert sorted(hold[0::2].flatten().tolist()) == list(range(100))
 
 
-def test_weights_follow_the_likelihood_and_stay_equal_without_rows():
-    """One step of expectation-maximisation from equal weights gives the mean shares; more steps go the same way."""
-    network = design(2).build(torch.Generator().manual_seed(3), torch.float64)
-    rng = torch.Generator().manual_seed(4)
+def test_rows_given_to_decide_are_held_back_by_all_and_scale_nothing():
+    rows = table(40, held_back=10)
+    learn, hold = held_back_parts(rows, 0.5, [0, 1, 2], seeded())
+    assert hold.tolist() == [list(range(30, 40))] * 3
+    assert learn.tolist() == [list(range(30))] * 3
+    network = fresh_network(design(1), rows, seeded())
+    assert network.scale_y.center.item() == pytest.approx(rows.targets[:30].mean())
+
+
+def weigh_case(n: int, regimes: list[int]):
+    network = design(len(regimes)).build(seeded(3), torch.float64)
     rows = Rows(
-        torch.randn(2, 40, generator=rng, dtype=torch.float64),
-        torch.randn(40, 1, generator=rng, dtype=torch.float64),
-        torch.ones(40, dtype=torch.float64),
+        torch.randn(2, n, generator=seeded(4), dtype=torch.float64),
+        torch.randn(n, 1, generator=seeded(5), dtype=torch.float64),
+        torch.rand(n, generator=seeded(6), dtype=torch.float64),
     )
     log_density = network.readings(rows.features[None], network.chain(rows.outputs)).log_density.sum(1).detach()
-    log_weights = member_log_weights(network, rows, torch.arange(40))
-    weights = torch.full((2, 1), 0.5, dtype=torch.float64)
-    for _ in range(10):
-        share = weights * log_density.exp()
-        weights = (share / share.sum(0)).mean(1, keepdim=True)
-    assert log_weights.exp().numpy() == pytest.approx(weights[:, 0].numpy(), abs=1e-12)
-    assert member_log_weights(network, rows, torch.arange(2)).tolist() == pytest.approx([-math.log(2)] * 2)
+    return network, rows, log_density.exp().numpy()
+
+
+def test_weights_follow_the_likelihood_of_rows_held_back():
+    """Twenty steps of expectation-maximisation from equal weights, on the rows that both regimes have held back."""
+    network, rows, density = weigh_case(60, [0, 1, 0])
+    hold = torch.stack([torch.arange(0, 40), torch.arange(10, 50), torch.arange(20, 60)])
+    found = regime_log_weights(network, rows, hold, [0, 1, 0]).exp()
+    common = np.arange(10, 50)
+    first = np.where(
+        common < 20, density[0, 10:50], np.where(common < 40, density[[0, 2], 10:50].mean(0), density[2, 10:50])
+    )
+    each, row_weights = np.stack([first, density[1, 10:50]]), rows.weights[10:50].numpy()
+    weights = np.full((2, 1), 0.5)
+    for _ in range(13):  # a third of the forty rows
+        share = weights * each / (weights * each).sum(0)
+        weights = (share * row_weights).sum(1, keepdims=True) / row_weights.sum()
+    assert found.numpy() == pytest.approx([weights[0, 0] / 2, weights[1, 0], weights[0, 0] / 2], abs=1e-12)
+
+
+def test_without_rows_to_judge_by_weights_stay_equal():
+    network, rows, _ = weigh_case(6, [0, 1])
+    hold = torch.tensor([[0, 1], [2, 3]])
+    assert regime_log_weights(network, rows, hold, [0, 1]).tolist() == pytest.approx([-math.log(2)] * 2)
+    assert regime_log_weights(network, rows, hold, [0, 0]).tolist() == pytest.approx([-math.log(2)] * 2)
+
+
+def test_a_member_without_ramps_ignores_them():
+    """Its answers are those of a network that has none, whatever the weights behind the ramps."""
+    rows = table(50)
+    network = fresh_network(design(2, ramps=4, ramped=(False, True)), rows, seeded())
+    before = loss_of(network, rows)
+    with torch.no_grad():
+        network.conditioner.layers[0].weight[..., 2:] += 1.0
+    after = loss_of(network, rows)
+    assert (after[0] == before[0]).all()
+    assert (after[1] != before[1]).all()
 
 
 def test_a_device_is_one_that_is_there():
@@ -120,7 +162,7 @@ def test_a_device_is_one_that_is_there():
 
 
 def test_what_training_touches_moves_and_the_scaling_stays():
-    network = design(2).build(torch.Generator())
+    network = design(2, ramps=2).build(torch.Generator())
     move_network(network, torch.device("meta"))
     assert all(parameter.device.type == "meta" for parameter in network.parameters())
     assert network.order.device.type == "meta"

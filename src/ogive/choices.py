@@ -7,18 +7,39 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .arrays import Array
 from .errors import DataError
 
-__all__ = ["Pairs", "Support", "check_parameters", "in_turn", "orders_of", "regime_of", "support_of", "threads_of"]
+__all__ = [
+    "Pairs",
+    "Support",
+    "check_parameters",
+    "Regime",
+    "in_turn",
+    "orders_of",
+    "regimes_of",
+    "support_of",
+    "threads_of",
+]
 
-FEWEST_WITH_PILOTS = 4
 Pairs = tuple[tuple[float | None, float | None], ...]
 Support = str | Sequence[tuple[float | None, float | None]] | None
+
+
+class Regime(NamedTuple):
+    """What holds a member back from learning its rows by heart, and whether it has ramps over its features."""
+
+    dropout: float
+    noise: bool
+    ramps: bool
+
+
+# Which of these suits a table, only its held-back rows can tell; between them they suit all we have seen.
+REGIMES = (Regime(0.1, False, False), Regime(0.1, False, True), Regime(0.0, True, True), Regime(0.0, False, False))
 
 
 def check_parameters(given: Mapping[str, Any]) -> None:
@@ -65,9 +86,9 @@ REQUIREMENTS: tuple[tuple[str, str, Callable[[Any], Any], str], ...] = (
     ),
     (
         "hidden",
-        "a tuple of widths of at least 1",
-        lambda v: len(v) > 0 and all(_is_whole(one) for one in v),
-        "Use (128, 128).",
+        "None or a tuple of widths of at least 1",
+        lambda v: v is None or (len(v) > 0 and all(_is_whole(one) for one in v)),
+        "Use None.",
     ),
     ("learning_rate delta", "a positive number", lambda v: _is_number(v) and v > 0, "Leave it at its default."),
     ("weight_decay", "a number of at least 0", lambda v: _is_number(v) and v >= 0, "Use 0.0 for none."),
@@ -114,14 +135,16 @@ def support_of(support: Support, targets: Array) -> Pairs:
     return pairs
 
 
-def regime_of(
-    noise: Any, dropout: Any, n_members: int, *, pilots: bool
-) -> tuple[tuple[bool, ...], tuple[float, ...] | None]:
-    """Noise and dropout of each member; a dropout of None leaves both to pilots, where these are possible."""
-    if _is_auto(noise) and _is_auto(dropout) and pilots and n_members >= FEWEST_WITH_PILOTS:
-        return (), None
-    rates = in_turn(0.1 if _is_auto(dropout) else dropout, n_members, float)
-    return in_turn(False if _is_auto(noise) else noise, n_members, bool), rates
+def regimes_of(noise: Any, dropout: Any, order: Sequence[Sequence[int]]) -> tuple[Regime, ...]:
+    """The regime of each member; what the user gives, for all members or in turn, takes the place of ours.
+
+    Members with different orders of outputs share a regime before the next one has its turn.
+    """
+    period, n_members = len(set(order)), len(order)
+    ours = [REGIMES[k // period % len(REGIMES)] for k in range(n_members)]
+    rates = [one.dropout for one in ours] if _is_auto(dropout) else in_turn(dropout, n_members, float)
+    noisy = [one.noise for one in ours] if _is_auto(noise) else in_turn(noise, n_members, bool)
+    return tuple(Regime(rates[k], noisy[k], ours[k].ramps) for k in range(n_members))
 
 
 def _is_auto(value: Any) -> bool:

@@ -16,13 +16,13 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from .arrays import Array, read_features, read_held_back, read_targets, read_weights, seed_of
-from .choices import Support, check_parameters, orders_of, regime_of, support_of, threads_of
+from .choices import Support, check_parameters, threads_of
 from .errors import DataError
 from .fitted import Fitted, all_or_nothing
 from .fitting import TrainingTable, fit_ensemble
-from .nn.architecture import Architecture
+from .plan import plan_for
 from .prediction import Prediction
-from .training import EpochReport, Recipe
+from .training import EpochReport
 
 __all__ = ["OgiveRegressor", "load"]
 
@@ -37,8 +37,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     n_members, hidden, groups, units
-        Members of the ensemble, widths of its trunks, and lines of the soft min-max: a minimum over groups of a
-        maximum over units.
+        Members of the ensemble, widths of its trunks (None: by the number of rows), and lines of the soft min-max: a
+        minimum over groups of a maximum over units.
     order : "given", "cycle" or tuple of int
         Order of the outputs in the chain. "cycle" gives members different orders, which often raises the
         likelihood but leaves no single chain: `pit`, `inverse_pit` are then refused.
@@ -46,7 +46,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         Where y can lie; None is the whole line, either side of a pair may be None, "range" that of y in training.
     noise, dropout : "auto", or one value or a sequence
         Regularisation: the paper's learnt noise on x and y while training, and a dropout rate, for all members or for
-        each in turn. If both are "auto", pilot members try several and held-back rows decide.
+        each in turn. Under "auto" members differ, and the rows that they held back weigh them.
     learning_rate, batch_size, weight_decay
         Of the optimiser, AdamW.
     max_epochs, patience : int, optional
@@ -54,7 +54,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         count optimiser steps, so that small tables, whose epochs are short, may train for long:
         8,000 steps but 20 to 1,500 epochs, and 300 steps but at least 40 epochs (never more than `max_epochs`).
     validation_fraction : float
-        Share of the training rows held back to stop training and to weigh the members.
+        Share of the training rows that each member holds back to stop training and to be weighed; members hold back
+        different shares, so that all rows teach.
     derivative : "exact" or "finite-difference"
         How the density comes from the CDF; `delta` is the step of the latter, in scaled units.
     architecture : mapping, optional
@@ -95,8 +96,8 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        n_members: int = 8,
-        hidden: tuple[int, ...] = (128, 128),
+        n_members: int = 12,
+        hidden: tuple[int, ...] | None = None,
         groups: int = 8,
         units: int = 8,
         order: str | tuple[int, ...] = "given",
@@ -183,10 +184,9 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         if eval_set is not None:
             table = _with_held_back(table, *read_held_back(self, eval_set, names))
         generator = torch.Generator().manual_seed(seed_of(self.random_state))
-        design = self._design(features.shape[1], table.targets)
-        recipe = self._recipe(len(table.features) - table.held_back, design)
-        with threadpool_limits(threads_of(self.n_jobs)), _progress(recipe.max_epochs, self.verbose) as report:
-            found = fit_ensemble(design, table, recipe, generator, report, self.device)
+        plan = plan_for(self.get_params(deep=False), table.n_taught, table.features.shape[1], table.targets)
+        with threadpool_limits(threads_of(self.n_jobs)), _progress(plan.recipe.max_epochs, self.verbose) as report:
+            found = fit_ensemble(plan, table, generator, report, self.device)
         return Fitted(found.design, found.network.double(), names, alone, found.history.as_arrays())
 
     def _remember(self, fitted: Fitted) -> None:
@@ -194,34 +194,6 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         self.n_outputs_, self.output_names_ = len(fitted.outputs), fitted.outputs
         self.history_, self.n_iter_ = fitted.history, len(fitted.history["train"])
         self._fitted = fitted
-
-    def _design(self, n_features: int, targets: Array) -> Architecture:
-        d = targets.shape[1]
-        settings: dict[str, Any] = {
-            "n_features": n_features,
-            "order": orders_of(self.order, self.n_members, d),
-            "support": support_of(self.support, targets),
-            "groups": self.groups,
-            "units": self.units,
-            "hidden": tuple(self.hidden),
-            "delta": self.delta if self.derivative == "finite-difference" else None,
-        }
-        return Architecture(**(settings | dict(self.architecture or {})))
-
-    def _recipe(self, n_rows: int, design: Architecture) -> Recipe:
-        steps = max(1, round(n_rows / self.batch_size))
-        pilots = design.hidden is not None and len(set(design.order)) == 1
-        noise, dropout = regime_of(self.noise, self.dropout, self.n_members, pilots=pilots)
-        return Recipe(
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            max_epochs=self.max_epochs or min(1500, max(20, 8000 // steps)),
-            patience=self.patience or max(40, 300 // steps),
-            validation_fraction=self.validation_fraction,
-            weight_decay=self.weight_decay,
-            noise=noise,
-            dropout=dropout,
-        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,9 +1,10 @@
-"""From a table of numbers to a trained ensemble: scaling, held-back rows, regularisation, training, weights."""
+"""From a table of numbers to a trained ensemble: scaling, held-back rows, training, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,14 +13,13 @@ from .arrays import Array
 from .devices import device_of, move_network
 from .nn.architecture import Architecture
 from .nn.cdf import CDFNetwork
-from .training import EpochReport, History, Recipe, Rows, train
+from .plan import Plan
+from .training import EpochReport, History, Rows, train
 
-__all__ = ["Ensemble", "TrainingTable", "fit_ensemble", "fit_members", "member_log_weights"]
+__all__ = ["Ensemble", "TrainingTable", "fit_ensemble", "fresh_network", "held_back_parts", "regime_log_weights"]
 
-WEIGHING_STEPS = 10
+WEIGHING_STEPS = 20
 ROWS_AT_ONCE = 1024
-# What the pilot members try: dropout rate, and whether with the paper's learnt noise.
-REGIMES = ((0.0, False), (0.0, True), (0.1, False), (0.2, False), (0.3, False))
 
 Report = Callable[[EpochReport], None]
 
@@ -33,6 +33,11 @@ class TrainingTable:
     weights: Array
     held_back: int = 0
 
+    @property
+    def n_taught(self) -> int:
+        """Rows to learn from."""
+        return len(self.features) - self.held_back
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -43,140 +48,99 @@ class Ensemble:
     history: History
 
 
-def fit_ensemble(
-    design: Architecture, table: TrainingTable, recipe: Recipe, generator: torch.Generator, report: Report, device: str
-) -> Ensemble:
-    """Train the members that `design` lists, after pilots that find how much regularisation this table wants.
-
-    Where the recipe leaves dropout and noise open, one pilot member is trained under each regime; the members then
-    share out the regimes as the pilots' weights on held-back rows say, and of pilots and members together the
-    heaviest are kept, as many as `design` lists.
-    """
-    parts = _parts(table, recipe.validation_fraction, generator)
-    if recipe.dropout is not None:
-        return fit_members(design, table, parts, recipe, generator, report, device)
-    size = len(design.order)
-    trial = replace(design, order=design.order[:1] * len(REGIMES))
-    under = _under(recipe, REGIMES)
-    halfway = recipe.max_epochs
-    pilots = fit_members(
-        trial, table, parts, under, generator, lambda r: report(replace(r, max_epochs=2 * halfway)), device
-    )
-    if pilots.history.interrupted:
-        return pilots
-    regimes = _share_out(pilots.network.log_weights.exp(), size)
-    under = _under(recipe, tuple(REGIMES[k] for k in regimes))
-    members = fit_members(
-        design,
-        table,
-        parts,
-        under,
-        generator,
-        lambda r: report(replace(r, epoch=halfway + r.epoch, max_epochs=2 * halfway)),
-        device,
-    )
-    return _heaviest(pilots, members, size, lambda network: _weigh(network, table, parts[1]))
-
-
-def fit_members(
-    design: Architecture,
-    table: TrainingTable,
-    parts: tuple[Tensor, Tensor],
-    recipe: Recipe,
-    generator: torch.Generator,
-    report: Report,
-    device: str,
-) -> Ensemble:
-    """Build the network that `design` describes, fit its scaling, train it on `device`; it ends on the CPU."""
+def fit_ensemble(plan: Plan, table: TrainingTable, generator: torch.Generator, report: Report, device: str) -> Ensemble:
+    """Build the network of a plan, train it on `device` and weigh its members; it ends on the CPU."""
     place = device_of(device)
+    network = fresh_network(plan.design, table, generator)
+    learn, hold = held_back_parts(table, plan.recipe.validation_fraction, plan.regimes, generator)
+    there = torch.Generator(place).manual_seed(int(torch.randint(2**62, (), generator=generator)))
+    move_network(network, place)
+    history = train(
+        network, _rows(network, table, place), (learn.to(place), hold.to(place)), plan.recipe, there, report
+    )
+    move_network(network, torch.device("cpu"))
+    rows = _rows(network, table, torch.device("cpu"))
+    network.log_weights.copy_(regime_log_weights(network, rows, hold, plan.regimes))
+    return Ensemble(plan.design, network, history)
+
+
+def fresh_network(design: Architecture, table: TrainingTable, generator: torch.Generator) -> CDFNetwork:
+    """The network that `design` describes, with the parts that no gradient learns fitted to the rows to learn from."""
     network = design.build(generator)
-    learn = table.features[parts[0].numpy()], table.targets[parts[0].numpy()]
-    network.scale_x.fit(torch.tensor(learn[0]))
+    features, targets = (torch.tensor(part[: table.n_taught]) for part in (table.features, table.targets))
+    network.scale_x.fit(features)
+    network.conditioner.fit(network.scale_x(features))
     if bool(network.support.isfinite().all()):
         network.scale_y.fit_range(*network.support)
     else:
-        network.scale_y.fit(torch.tensor(learn[1]))
-    rows = _rows(network, table, place)
-    own = tuple(part.expand(network.n_members, -1).to(place) for part in parts)
-    there = torch.Generator(place).manual_seed(int(torch.randint(2**62, (), generator=generator)))
-    move_network(network, place)
-    history = train(network, rows, (own[0], own[1]), recipe, there, report)
-    move_network(network, torch.device("cpu"))
-    _weigh(network, table, parts[1])
-    return Ensemble(design, network, history)
+        network.scale_y.fit(targets)
+    return network
+
+
+def held_back_parts(
+    table: TrainingTable, fraction: float, regimes: Sequence[int], generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Rows each member learns from (m, n - h), and rows it holds back (m, h).
+
+    Held back are the last ones if the table says so. Else the rows are shuffled, and the first members of all regimes
+    hold back the first share of them, the second members the second, and round again: so regimes can be compared on
+    the same rows, and all rows teach.
+    """
+    n, m = len(table.features), len(regimes)
+    if table.held_back:
+        learn, hold = torch.arange(n).split([table.n_taught, table.held_back])
+        return learn.expand(m, -1), hold.expand(m, -1)
+    size = min(n - 1, max(1, round(n * fraction)))
+    shuffled = torch.randperm(n, generator=generator)
+    n_shares = n // size
+    shares = [list(regimes[:k]).count(regime) % n_shares for k, regime in enumerate(regimes)]
+    turned = torch.stack([shuffled.roll(-share * size) for share in shares])
+    return turned[:, size:], turned[:, :size]
 
 
 @torch.no_grad()
-def member_log_weights(network: CDFNetwork, rows: Rows, held_back: Tensor) -> Tensor:
-    """Log-weights (m,) of the mixture that makes the rows held back likely, shrunk towards equal weights.
+def regime_log_weights(network: CDFNetwork, rows: Rows, hold: Tensor, regimes: Sequence[int]) -> Tensor:
+    """Log-weights (m,) of a mixture that makes likely the rows (m, h) that its members held back.
 
-    A few steps of expectation-maximisation from equal weights: w_m becomes the mean share of member m in the
-    mixture's density. Stopping early is the shrinkage; few rows allow few steps.
+    Regimes are weighed, from the density that each gives to a row by those of its members that have not seen it;
+    members of one regime share its weight. The rows counted are those that every regime has held back. A few steps of
+    expectation-maximisation from equal weights: that of a regime becomes its mean share in the mixture's density.
+    Stopping early is the shrinkage; few rows allow few steps.
     """
-    pieces = []
-    for part in held_back.split(ROWS_AT_ONCE):
-        features, outputs, _ = rows.batch(part[None])
-        pieces.append(network.readings(features, network.chain(outputs)).log_density.sum(1))
-    log_density, weight = torch.cat(pieces, 1).double(), rows.weights[held_back].double()
-    log_weights = torch.full((network.n_members,), 1.0 / network.n_members, dtype=torch.float64).log()
-    for _ in range(min(WEIGHING_STEPS, len(held_back) // 3)):
-        log_share = (log_weights[:, None] + log_density).log_softmax(0)
-        log_weights = ((log_share.exp() * weight).sum(1) / weight.sum()).log()
+    log_density = _unseen(network, rows, hold)
+    unseen = torch.stack([_log_mean(log_density[places]) for places in _places(regimes)])
+    unseen, weight = (part[..., unseen.isfinite().all(0)] for part in (unseen, rows.weights.double()))
+    found = torch.full((len(unseen),), 1.0 / len(unseen), dtype=torch.float64).log()
+    for _ in range(min(WEIGHING_STEPS, unseen.shape[1] // 3) if len(unseen) > 1 else 0):
+        log_share = (found[:, None] + unseen).log_softmax(0)
+        found = ((log_share.exp() * weight).sum(1) / weight.sum()).log()
+    log_weights = torch.empty(len(regimes), dtype=torch.float64)
+    for places, value in zip(_places(regimes), found, strict=True):
+        log_weights[places] = value - math.log(len(places))
     return log_weights
 
 
-def _weigh(network: CDFNetwork, table: TrainingTable, held_back: Tensor) -> None:
-    rows = _rows(network, table, torch.device("cpu"))
-    network.log_weights.copy_(member_log_weights(network, rows, held_back))
+def _places(regimes: Sequence[int]) -> list[list[int]]:
+    """The members of each regime."""
+    return [[k for k, own in enumerate(regimes) if own == regime] for regime in sorted(set(regimes))]
+
+
+def _unseen(network: CDFNetwork, rows: Rows, hold: Tensor) -> Tensor:
+    """Log-densities (m, n) of the rows that each member has held back; NaN elsewhere."""
+    found = torch.full((len(hold), len(rows.weights)), torch.nan, dtype=torch.float64)
+    for part in hold.split(ROWS_AT_ONCE, 1):
+        features, outputs, _ = rows.batch(part)
+        found.scatter_(1, part, network.readings(features, network.chain(outputs)).log_density.sum(1).double())
+    return found
+
+
+def _log_mean(log_density: Tensor) -> Tensor:
+    """Log of the mean density (n,) over those members (m, n) that have one; NaN where none has."""
+    known = ~log_density.isnan()
+    total = torch.where(known, log_density, -torch.inf).logsumexp(0)
+    return torch.where(known.any(0), total - known.sum(0).clamp(min=1).double().log(), torch.nan)
 
 
 def _rows(network: CDFNetwork, table: TrainingTable, place: torch.device) -> Rows:
     features, targets = network.scale_x(torch.tensor(table.features)), network.scale_y(torch.tensor(table.targets))
     return Rows(*(part.to(network.dtype).to(place) for part in (features, targets, torch.tensor(table.weights))))
-
-
-def _parts(table: TrainingTable, fraction: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Rows to learn from, and rows held back: the last ones if given, else a random share."""
-    n = len(table.features)
-    if table.held_back:
-        return torch.arange(n - table.held_back), torch.arange(n - table.held_back, n)
-    size = min(n - 1, max(1, round(n * fraction)))
-    hold, learn = torch.randperm(n, generator=generator).split([size, n - size])
-    return learn, hold
-
-
-def _under(recipe: Recipe, regimes: tuple[tuple[float, bool], ...]) -> Recipe:
-    return replace(recipe, dropout=tuple(rate for rate, _ in regimes), noise=tuple(noise for _, noise in regimes))
-
-
-def _share_out(shares: Tensor, size: int) -> list[int]:
-    """`size` regimes in proportion to their shares, by largest remainder."""
-    exact = shares * size
-    counts = exact.floor().long()
-    for k in (exact - counts).argsort(descending=True)[: size - int(counts.sum())].tolist():
-        counts[k] += 1
-    return [k for k, count in enumerate(counts.tolist()) for _ in range(count)]
-
-
-def _heaviest(pilots: Ensemble, members: Ensemble, size: int, weigh: Callable[[CDFNetwork], None]) -> Ensemble:
-    """The `size` members of greatest weight among pilots and members together, weighed anew."""
-    together = _assemble((pilots, members), torch.arange(len(pilots.design.order) + len(members.design.order)))
-    weigh(together.network)
-    kept = _assemble((together,), together.network.log_weights.topk(size).indices.sort().values)
-    weigh(kept.network)
-    return kept
-
-
-def _assemble(parts: tuple[Ensemble, ...], keep: Tensor) -> Ensemble:
-    """The members `keep` of several ensembles laid end to end."""
-    orders = [order for part in parts for order in part.design.order]
-    design = replace(parts[0].design, order=tuple(orders[k] for k in keep.tolist()))
-    network = design.build(torch.Generator())
-    states = [part.network.state_dict() for part in parts]
-    of_members = {name for name, _ in network.named_parameters()} | {"log_weights"}
-    for name, values in network.state_dict().items():
-        if name in of_members:
-            values.copy_(torch.cat([state[name] for state in states])[keep])
-        elif name != "order":
-            values.copy_(states[0][name])
-    return Ensemble(design, network.eval(), History.joined([part.history for part in parts], keep.tolist()))

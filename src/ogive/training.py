@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,17 +18,14 @@ from torch import Tensor, nn
 from .errors import NumericalError, TrainingStoppedWarning
 from .nn.cdf import CDFNetwork
 from .nn.flat import FlatParameters
-from .nn.noise import Dropout, LearntNoise
+from .nn.noise import Disturbance, Dropout, LearntNoise
 
 __all__ = ["EpochReport", "History", "Recipe", "Rows", "Trainer", "train"]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained; every member of the ensemble alike but for its noise and dropout.
-
-    Dropout None leaves both of these to be found by pilots.
-    """
+    """How a network is trained; every member of the ensemble alike but for its noise and dropout."""
 
     learning_rate: float = 4e-3
     batch_size: int = 256
@@ -40,7 +37,7 @@ class Recipe:
     clip: float = 5.0
     noise_beta: float = 0.005
     noise: tuple[bool, ...] = ()
-    dropout: tuple[float, ...] | None = ()
+    dropout: tuple[float, ...] = ()
     validate_every: int = 1
 
 
@@ -71,28 +68,6 @@ class History:
         """The four lists as arrays by name."""
         lists = {name: values for name, values in vars(self).items() if isinstance(values, list)}
         return {name: np.asarray(values, dtype=np.float64) for name, values in lists.items()}
-
-    @classmethod
-    def joined(cls, parts: Sequence[History], keep: Sequence[int]) -> History:
-        """The members `keep` of several histories laid end to end; the shorter ones end in NaN."""
-        length = max(len(part.train) for part in parts)
-
-        def by_epoch(name: str) -> list[list[float]]:
-            columns = []
-            for part, k in chosen:
-                values = [epoch[k] for epoch in getattr(part, name)]
-                columns.append(values + [math.nan] * (length - len(values)))
-            return [list(epoch) for epoch in zip(*columns, strict=True)]
-
-        places = [(part, k) for part in parts for k in range(len(part.best_epoch))]
-        chosen = [places[k] for k in keep]
-        return cls(
-            train=by_epoch("train"),
-            validation=by_epoch("validation"),
-            best_epoch=[part.best_epoch[k] for part, k in chosen],
-            best_validation=[part.best_validation[k] for part, k in chosen],
-            interrupted=any(part.interrupted for part in parts),
-        )
 
 
 @dataclass(frozen=True)
@@ -159,17 +134,22 @@ class Trainer:
 
     def __init__(self, network: CDFNetwork, recipe: Recipe, generator: torch.Generator) -> None:
         members, outputs = network.n_members, network.n_outputs
-        device = network.order.device
         noise = torch.tensor(recipe.noise or (False,) * members)
         rates = torch.tensor(recipe.dropout or (0.0,) * members)
         self.network, self.recipe, self.generator = network, recipe, generator
-        self.noise_x = LearntNoise(members, network.n_features, recipe.noise_beta, noise)
+        self.noise_x = LearntNoise(members, network.n_inputs, recipe.noise_beta, noise)
         self.noise_y = LearntNoise(members, outputs, recipe.noise_beta, noise)
-        self.rates = rates.to(device)
-        self.noise_x.to(device)
-        self.noise_y.to(device)
-        self.flat = FlatParameters(nn.ModuleList([network, self.noise_x, self.noise_y]))
-        self.order = network.order
+        self.disturb = Disturbance(self.noise_x, Dropout(rates), generator)
+        whole = nn.ModuleList([network, self.disturb, self.noise_y])
+        self.noise_y.to(network.order.device)
+        self.disturb.to(network.order.device)
+        self.flat = FlatParameters(whole)
+        self.buffers = [
+            (module, name, getattr(module, name))
+            for module in whole.modules()
+            for name in getattr(module, "member_buffers", ())
+            if getattr(module, name) is not None
+        ]
         self.alive = torch.arange(members)
         self.average = self.flat.snapshot()
         self.best_values = self.flat.snapshot()
@@ -187,8 +167,7 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             self.handles, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
         )
-        self.drop = Dropout(self.rates, self.generator) if bool((self.rates > 0).any()) else None
-        self.noisy = bool((self.noise_x.on > 0).any())
+        self.disturb.look()
 
     def epoch(self, rows: Rows, own: Tensor) -> Tensor:
         """One pass over each member's own rows; mean loss of each member (m,)."""
@@ -207,13 +186,12 @@ class Trainer:
         network = self.network
         chain = network.chain(outputs)
         shift = None
-        if self.noisy:
-            features = features + self.noise_x(features.shape, self.generator)
+        if self.disturb.noisy:
             shift = self.noise_y(chain.shape, self.generator)
             chain = chain + shift
-        density = network.readings(features, chain, shift=shift, drop=self.drop).log_density.sum(1)
+        density = network.readings(features, chain, shift=shift, disturb=self.disturb).log_density.sum(1)
         loss = -(density * weights).sum(1) / weights.sum(1)
-        objective = loss + self.noise_x.penalty() + self.noise_y.penalty() if self.noisy else loss
+        objective = loss + self.noise_x.penalty() + self.noise_y.penalty() if self.disturb.noisy else loss
         self.flat.differentiate(objective.sum())
         self.flat.clip(self.recipe.clip)
         self.optimizer.step()
@@ -260,15 +238,13 @@ class Trainer:
         if not bool(going.all()):
             keep = going.nonzero()[:, 0]
             self.alive = self.alive[keep]
-            keep = keep.to(self.rates.device)
-            self.rates = self.rates[keep]
+            keep = keep.to(self.network.order.device)
             state = self.optimizer.state_dict()
             for entry in state["state"].values():
                 entry.update({name: entry[name][keep] for name in ("exp_avg", "exp_avg_sq")})
             self.average = [average[keep] for average in self.average]
-            self.network.order = self.network.order[keep]
-            for noise in (self.noise_x, self.noise_y):
-                noise.on = noise.on[keep]
+            for module, name, _ in self.buffers:
+                setattr(module, name, getattr(module, name)[keep])
             self.flat.keep(keep)
             self._restart()
             self.optimizer.load_state_dict(state)
@@ -279,7 +255,8 @@ class Trainer:
         self.flat.values = self.best_values
         self.flat.grads = [torch.zeros_like(value) for value in self.best_values]
         self.flat._attach()
-        self.network.order = self.order
+        for module, name, whole in self.buffers:
+            setattr(module, name, whole)
         for parameter in self.network.parameters():
             parameter.data = parameter.data.clone()
             parameter.grad = None
@@ -287,6 +264,6 @@ class Trainer:
 
     def spread(self, of_alive: Tensor) -> list[float]:
         """Values of the members in training at their places, NaN elsewhere."""
-        full = torch.full((len(self.order),), math.nan, dtype=torch.float64)
+        full = torch.full((len(self.best),), math.nan, dtype=torch.float64)
         full[self.alive] = of_alive.double()
         return [float(value) for value in full]

@@ -33,6 +33,7 @@ class Architecture:
     hidden : widths of the trunk; None for the paper's chain of conditions, whose widths are then `conditions`.
     kind : "soft", "hard" or "squash".
     delta : step of the central difference, None for the exact density.
+    ramps : number of ramps laid over each feature, for the members that `ramped` names; for all, if it names none.
     """
 
     n_features: int
@@ -46,6 +47,8 @@ class Architecture:
     kind: str = "soft"
     norm: bool = False
     delta: float | None = None
+    ramps: int = 0
+    ramped: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         several = len(set(self.order)) > 1
@@ -74,7 +77,9 @@ class Architecture:
         conditioner = (
             ChainConditioner(factors, self.n_features, self.conditions, generator)
             if self.hidden is None
-            else TrunkConditioner(factors, self.n_features, self.hidden, len(self.layers), generator)
+            else TrunkConditioner(
+                factors, self.n_features, self.hidden, len(self.layers), generator, self.ramps, self.ramped
+            )
         )
         network = CDFNetwork(
             FeatureScaling(self.n_features),

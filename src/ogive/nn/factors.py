@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..distribution import Reading
-from .conditioner import Conditioner, Drop
+from .conditioner import Conditioner, Disturb
 from .jet import Jet
 from .linear import Chosen
 from .links import Link
@@ -35,6 +35,7 @@ class FactorNetwork(nn.Module):
     support : (2, d) ends of each output's support in the user's units, infinite where open.
     """
 
+    member_buffers = ("order",)
     order: Tensor
     support: Tensor
     log_weights: Tensor
@@ -62,8 +63,8 @@ class FactorNetwork(nn.Module):
         return len(self.order)
 
     @property
-    def n_features(self) -> int:
-        return len(self.scale_x.center)
+    def n_inputs(self) -> int:
+        return self.conditioner.n_inputs
 
     @property
     def n_outputs(self) -> int:
@@ -94,7 +95,7 @@ class FactorNetwork(nn.Module):
         chain: Tensor,
         members: slice = slice(None),
         shift: Tensor | None = None,
-        drop: Drop | None = None,
+        disturb: Disturb | None = None,
     ) -> Reading:
         """The chosen members' factors in scaled units, each tensor (m, d, n).
 
@@ -102,7 +103,7 @@ class FactorNetwork(nn.Module):
         is how far noise has moved it.
         """
         at = (members, slice(None))
-        biases = self.stack.biases(self.conditioner(features, chain[:, :-1], at, drop), at)
+        biases = self.stack.biases(self.conditioner(features, chain[:, :-1], at, disturb), at)
         ends = self.ends(at, chain.dtype)
         if shift is not None:
             moved = shift.flatten(0, 1)[:, None]
@@ -148,7 +149,7 @@ class MemberFactor:
     def read(self, point: Tensor) -> Reading:
         """Readings (m, q, N), computed in pieces that stay within the cache."""
         rows, depth = point.shape[2], point.shape[1]
-        points_at_once = max(1, LINES_AT_ONCE // sum(bias[..., 0].numel() for bias in self.biases))
+        points_at_once = max(1, LINES_AT_ONCE // sum(bias.shape[:-1].numel() for bias in self.biases))
         if rows * depth <= points_at_once:
             return self._read(point, slice(None))
         step = max(1, points_at_once // depth)

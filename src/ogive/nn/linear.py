@@ -74,11 +74,25 @@ class FactorLinear(nn.Module):
 
 
 class SharedLinear(nn.Module):
-    """y = W x + b, a map for each member, shared by the outputs, in steps of which each sees more of x."""
+    """y = W x + b, a map for each member, shared by the outputs, in steps of which each sees more of x.
 
-    def __init__(self, n_members: int, n_in: int, steps: Sequence[Step], generator: torch.Generator) -> None:
+    `open_to` (m, n_in) closes a member to some of the inputs, where it is zero.
+    """
+
+    member_buffers = ("open_to",)
+    open_to: Tensor | None
+
+    def __init__(
+        self,
+        n_members: int,
+        n_in: int,
+        steps: Sequence[Step],
+        generator: torch.Generator,
+        open_to: Tensor | None = None,
+    ) -> None:
         super().__init__()
         self.steps = list(steps)
+        self.register_buffer("open_to", None if open_to is None else open_to[:, None].float())
         n_out = self.steps[-1].stop
         starts = [0, *(step.stop for step in self.steps[:-1])]
         n_seen = [n for (stop, n), start in zip(self.steps, starts, strict=True) for _ in range(start, stop)]
@@ -91,6 +105,7 @@ class SharedLinear(nn.Module):
         """What the first `n_steps` steps give, (m, n, rows), from as much of x (m or 1, n_in, rows) as they see."""
         steps = self.steps[:n_steps]
         weight, bias = (part[members, 0, : steps[-1].stop] for part in (self.weight, self.bias))
+        weight = weight if self.open_to is None else weight * self.open_to[members].to(weight.dtype)
         return stepped_linear(weight, bias, x.expand(len(weight), -1, -1), steps)
 
 

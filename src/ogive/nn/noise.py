@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Dropout", "LearntNoise"]
+__all__ = ["Disturbance", "Dropout", "LearntNoise"]
 
 
 class LearntNoise(nn.Module):
@@ -15,6 +15,7 @@ class LearntNoise(nn.Module):
     likelihood would drive it there. Members whose `on` is zero see no noise and pay no penalty.
     """
 
+    member_buffers = ("on",)
     on: Tensor
 
     def __init__(self, n_members: int, size: int, beta: float, on: Tensor) -> None:
@@ -25,8 +26,10 @@ class LearntNoise(nn.Module):
 
     def forward(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
         """Noise of `shape` (m, size, n)."""
-        epsilon = torch.empty(shape, device=self.log_alpha.device).normal_(generator=generator)
-        return epsilon.mul_((self.on * self.log_alpha.exp()).mT)
+        noise = torch.zeros(shape, device=self.log_alpha.device)
+        noisy = self.on.flatten().nonzero()[:, 0]
+        epsilon = torch.empty(len(noisy), *shape[1:], device=noise.device).normal_(generator=generator)
+        return noise.index_put((noisy,), epsilon * self.log_alpha[noisy].exp().mT)
 
     def penalty(self) -> Tensor:
         """The weighted divergence of each member (m,)."""
@@ -34,18 +37,45 @@ class LearntNoise(nn.Module):
         return self.beta * (self.on * divergence).sum((1, 2))
 
 
-class Dropout:
+class Dropout(nn.Module):
     """Zeroes hidden features at each member's own rate, from random bytes: a rate is a multiple of 1/256."""
 
-    def __init__(self, rates: Tensor, generator: torch.Generator) -> None:
-        self.generator = generator
-        self.below = (rates * 256.0).round().to(torch.uint8)
-        self.gain = 256.0 / (256.0 - self.below.float())
+    member_buffers = ("below", "gain")
+    below: Tensor
+    gain: Tensor
 
-    def __call__(self, hidden: Tensor, members: slice) -> Tensor:
+    def __init__(self, rates: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("below", (rates * 256.0).round().to(torch.uint8))
+        self.register_buffer("gain", 256.0 / (256.0 - self.below.float()))
+
+    def forward(self, hidden: Tensor, members: slice, generator: torch.Generator) -> Tensor:
+        """Hidden features (m, h, n), some of them zero and the others greater."""
         below, gain = self.below[members], self.gain[members]
         words = torch.empty(-(-hidden.numel() // 8), dtype=torch.int64, device=hidden.device)
-        words.random_(-(2**63), None, generator=self.generator)
+        words.random_(-(2**63), None, generator=generator)
         byte = words.view(torch.uint8)[: hidden.numel()].view(len(below), -1)
         kept = (byte >= below[:, None]) * gain[:, None]
         return hidden * kept.view_as(hidden)
+
+
+class Disturbance(nn.Module):
+    """All that is done to features while training; what no member asks for is left out."""
+
+    def __init__(self, noise: LearntNoise, dropout: Dropout, generator: torch.Generator) -> None:
+        super().__init__()
+        self.noise, self.dropout, self.generator = noise, dropout, generator
+        self.look()
+
+    def look(self) -> None:
+        """See which of the two the members ask for."""
+        self.noisy, self.dropping = bool((self.noise.on > 0).any()), bool((self.dropout.below > 0).any())
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """Features (m, p, n) with noise."""
+        return x + self.noise(x.shape, self.generator) if self.noisy else x
+
+    def hidden(self, h: Tensor, members: slice) -> Tensor:
+        """Hidden features (m, h, n) after dropout."""
+        found: Tensor = self.dropout(h, members, self.generator) if self.dropping else h
+        return found
