@@ -31,6 +31,7 @@ RANKS = {
     "pieces": 2,
     "nn": 2,
     "datasets": 2,
+    "adamw": 2,
     "storage": 2,  # tensors and a header, no estimator: so the estimator's save and load may use it
     "training": 3,
     "fitted": 3,

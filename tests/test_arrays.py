@@ -112,7 +112,7 @@ def test_targets_that_cannot_be_used(y, error, message):
 
 def test_weights_have_mean_one():
     np.testing.assert_array_equal(read_weights(None, 3), [1.0, 1.0, 1.0])
-    np.testing.assert_allclose(read_weights([0, 1, 5], 3), [0.0, 0.5, 2.5])
+    np.testing.assert_allclose(read_weights([0, 1, 5], 3), [0.0, 1 / 3, 5 / 3])
     np.testing.assert_allclose(read_weights(7.0, 2), [1.0, 1.0])
     np.testing.assert_allclose(read_weights(pd.Series([1e-300, 3e-300]), 2), [0.5, 1.5])
     np.testing.assert_allclose(read_weights([1e308, 1e308, 1e308], 3), 1.0)

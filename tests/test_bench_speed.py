@@ -801,7 +801,7 @@ def test_records_are_resumed_and_shown_as_json(kept, capsys):
     assert {path: path.read_bytes() for path in kept.glob("records/*/*.jsonl")} == files
     rounds = {(line["title"], line["on"]): line["judged"] for line in found["lines"]}
     (step,) = (record for record in known.values() if record.run.method == "step")
-    assert rounds["training step, default members", 1] == step.metrics["ratios"]["ours"]
+    assert rounds["training step, 8 members", 1] == step.metrics["ratios"]["ours"]
     times = [step.metrics["subjects"][name]["times"] for name in ("ours", "NSF")]
     assert step.metrics["ratios"]["ours"] == ratio(*times)._asdict()
     for one in found["growth"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from .errors import DataError, DataTypeError
@@ -32,7 +34,13 @@ Array = NDArray[np.float64]
 
 def read_features(estimator: Any, X: Any, *, fitting: bool) -> Array:
     """X as (n, p) float64, with names and number of columns remembered in fitting and compared later."""
-    values = validate_data(estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite=False)
+    try:
+        values = validate_data(estimator, X, reset=fitting, dtype=np.float64, ensure_all_finite=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = DataTypeError if isinstance(error, TypeError) else DataError
+        wanted = "X must be a dense table (n, p) of real numbers, with the columns of fit"
+        raise kind(f"{wanted}; got something else: {_fact(error)}. Pass such an array or frame.") from error
+    _must_hold_numbers(X, "X")
     if fitting and len(values) < 2:
         raise DataError(f"X must have at least 2 rows; got 1 sample (n_samples = {len(values)}). Add rows.")
     _must_be_finite(values, "X", "Drop or impute them.")
@@ -42,7 +50,10 @@ def read_features(estimator: Any, X: Any, *, fitting: bool) -> Array:
 def read_targets(y: Any) -> tuple[Array, list[str], bool]:
     """y as (n, d) float64, the outputs' names, and whether it was given as one column without an axis."""
     if y is None:
-        raise DataError("y must be given; this regressor requires y to be passed, but the target y is None.")
+        fact = "None: this regressor requires y to be passed, but the target y is None"
+        raise DataError(f"y must be given; got {fact}. Call fit(X, y).")
+    if issparse(y):
+        raise DataTypeError("y must be dense; got a sparse matrix. Pass y.toarray().")
     frame = _frame(y, "y")
     values = _real(frame.to_numpy() if isinstance(frame, nw.DataFrame | nw.Series) else y, "y")
     if values.ndim not in (1, 2) or values.size == 0:
@@ -71,7 +82,7 @@ def read_held_back(estimator: Any, eval_set: Any, names: Sequence[str]) -> tuple
 
 
 def read_weights(sample_weight: Any, n_rows: int, fewest: int = 1) -> Array:
-    """Weights (n,) with mean one, of which at least `fewest` are positive."""
+    """Weights (n,), of which at least `fewest` are positive, and these have mean one."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights = _real(sample_weight, "sample_weight")
@@ -86,7 +97,7 @@ def read_weights(sample_weight: Any, n_rows: int, fewest: int = 1) -> Array:
     if (weights > 0).sum() < fewest:
         raise DataError(f"sample_weight must be positive in at least {fewest} rows; got 1 such row. Weigh more rows.")
     weights = weights / weights.max()  # first, as the sum of large weights may leave the floats
-    return np.asarray(weights / weights.mean())
+    return np.asarray(weights / weights[weights > 0].mean())
 
 
 def points_of(y: Any, n: int, names: Sequence[str], name: str) -> Array:
@@ -188,13 +199,31 @@ def _real(values: Any, name: str) -> Array:
         found = np.asarray(values)
         if np.iscomplexobj(found):
             raise DataError(f"{name} must be real; got complex data. Complex data not supported: pass one part.")
-        if found.dtype.kind in "mM":
-            raise DataTypeError(f"{name} must be numeric; got {found.dtype}. Encode it as numbers.")
-        return found.astype(np.float64)
-    except (TypeError, ValueError) as error:
+        numbers = found.astype(np.float64)
+        _must_hold_numbers(found, name)
+        return numbers
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError | DataTypeError):
             raise
-        raise DataTypeError(f"{name} must be numeric; got {error}. Encode it as numbers.") from error
+        raise DataTypeError(f"{name} must be numeric; got {_fact(error)}. Encode it as numbers.") from error
+
+
+def _must_hold_numbers(values: Any, name: str) -> None:
+    """Refuse text and dates, also where NumPy would turn them into numbers."""
+    frame = nw.from_native(values, pass_through=True)
+    columns = [column.to_numpy() for column in frame.iter_columns()] if isinstance(frame, nw.DataFrame) else [values]
+    for column in map(np.asarray, columns):
+        kind = column.dtype.kind
+        if kind in "mM":
+            raise DataTypeError(f"{name} must be numeric; got {column.dtype}. Encode it as numbers.")
+        if kind in "US" or (kind == "O" and any(isinstance(value, str) for value in column.flat)):
+            raise DataTypeError(f"{name} must be numeric; got text. Encode it as numbers.")
+
+
+def _fact(error: Exception) -> str:
+    """What another library's error says, without the data that it quotes."""
+    said = re.sub(r" instead:\narray=.*?\.\n(?=Reshape)", ". ", str(error), flags=re.S)
+    return said.partition("\n[")[0].strip().rstrip(".")
 
 
 def _must_be_finite(values: Array, name: str, remedy: str, unit: str = "row") -> None:

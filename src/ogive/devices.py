@@ -20,7 +20,10 @@ def device_of(name: str) -> torch.device:
         raise DataError(f"device must be 'auto', 'cpu', 'cuda' or 'mps'; got {name!r}. Use 'auto'.")
     if not there[kind]:
         raise DataError(f"device must be one that this machine has; got {name!r}. Use 'auto'.")
-    return torch.device(name)
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise DataError(f"device must be named as torch names it; got {name!r}. Use 'auto'.") from error
 
 
 def move_network(network: FactorNetwork, device: torch.device) -> None:

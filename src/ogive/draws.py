@@ -16,7 +16,9 @@ def moments_of_draws(law: Distribution, size: int) -> Tensor:
     weights = log_weights.exp()[:, None, None]
     mean = (weights * draws).sum(0)
     away = draws - mean
-    covariance = torch.einsum("kni,knj->nij", weights * away, away)
+    spread = away.abs().amax(0)
+    unit = torch.where(spread > 0, spread, 1.0)  # squares of large numbers leave the floats
+    covariance = torch.einsum("kni,knj->nij", weights * (away / unit), away / unit) * unit[:, :, None] * unit[:, None]
     return torch.cat([mean[..., None], covariance], -1)
 
 
@@ -41,7 +43,9 @@ def energy_of_draws(law: Distribution, y: Tensor, size: int) -> Tensor:
     """E |Y - y| - E |Y - Y'| / 2 in the Euclidean norm (n,)."""
     draws, log_weights = law.paths(size)
     weights = log_weights.exp()
+    unit = torch.cat([draws, y[None]]).abs().amax((0, 2)).clamp_min(torch.finfo(draws.dtype).tiny)
+    draws, y = draws / unit[:, None], y / unit[:, None]  # squares of large numbers leave the floats
     apart = torch.cdist(draws.movedim(1, 0), draws.movedim(1, 0))
     near = (draws - y).norm(dim=-1)
     score: Tensor = (weights[:, None] * near).sum(0) - 0.5 * torch.einsum("j,njk,k->n", weights, apart, weights)
-    return score
+    return score * unit

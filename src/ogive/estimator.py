@@ -219,11 +219,11 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
     def predict_quantiles(self, X: Any, q: ArrayLike) -> Array:
         """Marginal quantiles, (n, q) for one output and (n, d, q) for more."""
-        return self._shaped(self.predict_dist(X).quantiles(q))
+        return self._squeezed(self.predict_dist(X).quantiles(q))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """Central intervals, (n, 2) for one output and (n, d, 2) for more."""
-        return self._shaped(self.predict_dist(X).interval(coverage))
+        return self._squeezed(self.predict_dist(X).interval(coverage))
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draws of y, (s, n) for one output and (s, n, d) for more."""
@@ -233,7 +233,10 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
         """Mean log-likelihood in the units of y; larger is better."""
         prediction = self.predict_dist(X)
         weights = read_weights(sample_weight, len(prediction))
-        return float(np.average(prediction.logpdf(y)[weights > 0], weights=weights[weights > 0]))
+        density = prediction.logpdf(y)
+        if density.ndim > 1:
+            raise DataError(f"y must hold one point a row; got leading axes {density.shape[:-1]}. Score one at a time.")
+        return float(np.average(density[weights > 0], weights=weights[weights > 0]))
 
     @property
     def weights_(self) -> Array:
@@ -243,6 +246,9 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
 
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._fitted.one_column else values
+
+    def _squeezed(self, values: Array) -> Array:
+        return values[:, 0] if self.n_outputs_ == 1 else values
 
     # Keeping
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .arrays import Array
 from .choices import orders_of, regimes_of, support_of
+from .errors import DataError
 from .nn.architecture import Architecture
 from .training import Recipe
 
@@ -55,5 +56,9 @@ def plan_for(parameters: Mapping[str, Any], n_rows: int, n_features: int, target
         dropout=tuple(regime.dropout for regime in regimes),
     )
     different = sorted(set(regimes))
-    design = Architecture(**(settings | dict(parameters["architecture"] or {})))
+    changes = dict(parameters["architecture"] or {})
+    unknown = [name for name in changes if name not in Architecture.__dataclass_fields__]
+    if unknown:
+        raise DataError(f"architecture must name fields of Architecture; got {unknown[0]!r}. Leave it out.")
+    design = Architecture(**(settings | changes))
     return Plan(design, recipe, [different.index(regime) for regime in regimes])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,7 @@ class Prediction:
 
     def interval(self, coverage: float = 0.9) -> Array:
         """Central marginal intervals (n, d, 2)."""
-        if not 0.0 < coverage < 1.0:
+        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
             raise DataError(f"coverage must lie strictly between 0 and 1; got {coverage}. Use 0.9 for 90 %.")
         return self.quantiles([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
 

@@ -44,9 +44,13 @@ class Quadrature:
 
     def variance(self) -> Tensor:
         """E (y - c)^2 = 2 int_c^inf (y - c) S + 2 int_-inf^c (c - y) F, brought from c to the mean."""
-        away = self.nodes - self.center
+        spread = self.high - self.low
+        unit = torch.where(spread > 0, spread, 1.0)  # squares of large numbers leave the floats
+        away = (self.nodes - self.center) / unit
         tail = torch.where(away > 0, self.log_sf, self.log_cdf).exp()
-        return 2.0 * (self.weights * away.abs() * tail).sum(0) - (self.mean() - self.center) ** 2
+        about_center = 2.0 * ((self.weights / unit) * away.abs() * tail).sum(0)
+        about_mean = about_center - ((self.mean() - self.center) / unit) ** 2
+        return about_mean.clamp_min(0.0) * unit * unit  # rounding may take a variance of nought below it
 
     def entropy(self) -> Tensor:
         """-E log p (n,)."""

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .adamw import AdamW
 from .errors import NumericalError, TrainingStoppedWarning
 from .nn.cdf import CDFNetwork
 from .nn.flat import FlatParameters
@@ -67,7 +68,10 @@ class History:
     def as_arrays(self) -> dict[str, NDArray[np.float64]]:
         """The four lists as arrays by name."""
         lists = {name: values for name, values in vars(self).items() if isinstance(values, list)}
-        return {name: np.asarray(values, dtype=np.float64) for name, values in lists.items()}
+        found = {name: np.asarray(values, dtype=np.float64) for name, values in lists.items()}
+        for name in ("train", "validation"):
+            found[name] = found[name].reshape(len(found[name]), len(self.best_epoch))  # also without an epoch
+        return found
 
 
 @dataclass(frozen=True)
@@ -156,18 +160,7 @@ class Trainer:
         self.best = torch.full((members,), math.inf, dtype=torch.float64)
         self.best_epoch = torch.zeros(members, dtype=torch.long)
         self.steps = 0
-        self._restart()
-
-    def _restart(self) -> None:
-        """Point the optimiser at the buffers as they now are."""
-        recipe = self.recipe
-        self.handles = [nn.Parameter(value) for value in self.flat.values]
-        for handle, grad in zip(self.handles, self.flat.grads, strict=True):
-            handle.grad = grad
-        self.optimizer = torch.optim.AdamW(
-            self.handles, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
-        )
-        self.disturb.look()
+        self.optimizer = AdamW(self.flat.values, recipe.learning_rate, recipe.weight_decay)
 
     def epoch(self, rows: Rows, own: Tensor) -> Tensor:
         """One pass over each member's own rows; mean loss of each member (m,)."""
@@ -194,7 +187,7 @@ class Trainer:
         objective = loss + self.noise_x.penalty() + self.noise_y.penalty() if self.disturb.noisy else loss
         self.flat.differentiate(objective.sum())
         self.flat.clip(self.recipe.clip)
-        self.optimizer.step()
+        self.optimizer.step(self.flat.values, self.flat.grads)
         self.steps += 1
         pace = min(self.recipe.averaging, self.steps / (self.steps + 10.0))
         for average, value in zip(self.average, self.flat.values, strict=True):
@@ -239,15 +232,12 @@ class Trainer:
             keep = going.nonzero()[:, 0]
             self.alive = self.alive[keep]
             keep = keep.to(self.network.order.device)
-            state = self.optimizer.state_dict()
-            for entry in state["state"].values():
-                entry.update({name: entry[name][keep] for name in ("exp_avg", "exp_avg_sq")})
             self.average = [average[keep] for average in self.average]
             for module, name, _ in self.buffers:
                 setattr(module, name, getattr(module, name)[keep])
             self.flat.keep(keep)
-            self._restart()
-            self.optimizer.load_state_dict(state)
+            self.optimizer.keep(keep)
+            self.disturb.look()
         return True
 
     def finish(self) -> None:

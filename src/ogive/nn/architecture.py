@@ -51,6 +51,11 @@ class Architecture:
     ramped: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.kind not in LAYERS:
+            raise DataError(f"architecture must have a kind of {[*LAYERS]}; got {self.kind!r}. Use 'soft'.")
+        if not self.layers or min(*self.layers, self.units, self.groups) < 1:
+            sizes = (self.layers, self.units, self.groups)
+            raise DataError(f"architecture must have layers, units, groups of at least 1; got {sizes}. Use (1,), 8, 8.")
         several = len(set(self.order)) > 1
         period = len(self.order[0])
         if several and any(chain != self.order[k % period] for k, chain in enumerate(self.order)):

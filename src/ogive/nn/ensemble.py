@@ -19,6 +19,8 @@ from .grid import readings_on_axis
 __all__ = ["Ensemble", "EnsembleFactor", "PathLaw"]
 
 NODES_AT_ONCE = 4096
+ROUGH = 1e-3  # of a point that an integral is taken through; Newton's next step would have brought 1e-6
+CELLS_AT_ONCE = 1 << 20  # a few megabytes of hidden features: twice as fast as what leaves the cache
 
 
 class Ensemble(Triangular):
@@ -41,8 +43,10 @@ class Ensemble(Triangular):
             return super().log_prob(y)
         network = self.network
         chain = network.chain(network.scale_y(y).to(self.features.dtype), self.members)
-        reading = network.readings(self.features, chain, self.members)
-        joint = torch.logsumexp(self.log_weights[:, None] + reading.log_density.sum(1), 0)
+        step = max(1, CELLS_AT_ONCE // (len(self.log_weights) * network.width))
+        pieces = zip(self.features.split(step, 2), chain.split(step, 2), strict=True)
+        density = [network.readings(*piece, self.members).log_density.sum(1) for piece in pieces]
+        joint = torch.logsumexp(self.log_weights[:, None] + torch.cat(density, 1), 0)
         return joint + network.scale_y.log_jacobian.sum().to(joint.dtype)
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
@@ -84,18 +88,18 @@ class Ensemble(Triangular):
         points = sobol_points(n_members * each, length).view(n_members, each, length)  # blocks stay well spread
         logits = points.logit().mT[..., None].expand(-1, -1, -1, self.n_rows).flatten(2)
         start = self._start().take(torch.arange(self.n_rows).repeat(each))
-        return each, self._walk(start, logits.to(self.features.dtype))
+        return each, self._walk(start, logits.to(self.features.dtype), ROUGH)
 
     def _start(self) -> MemberFactor:
         return MemberFactor(self.network, self.members, self.features, self.features[:, :0])
 
     @staticmethod
-    def _walk(factor: MemberFactor, logits: Tensor) -> Tensor:
+    def _walk(factor: MemberFactor, logits: Tensor, tolerance: float = 0.0) -> Tensor:
         """Scaled outputs (m, length, N) whose conditional logits under each member alone are `logits`."""
         found: list[Tensor] = []
         for logit in logits.unbind(1):
             factor = factor.then(found[-1]) if found else factor
-            found.append(_member_quantile(factor, logit[:, None]))
+            found.append(_member_quantile(factor, logit[:, None], tolerance))
         return torch.cat(found, 1)
 
     def _unscaled(self, chain: Tensor) -> Tensor:
@@ -105,12 +109,12 @@ class Ensemble(Triangular):
         return (scale_y.center + scale_y.scale * chain[..., place].to(scale_y.center.dtype)).to(chain.dtype)
 
 
-def _member_quantile(factor: MemberFactor, logit: Tensor) -> Tensor:
+def _member_quantile(factor: MemberFactor, logit: Tensor, tolerance: float) -> Tensor:
     def rising(point: Tensor) -> tuple[Tensor, Tensor]:
         reading = factor.read(point)
         return reading.logit, reading.log_slope
 
-    return bracketed_newton(rising, logit, *factor.bracket(logit))
+    return bracketed_newton(rising, logit, *factor.bracket(logit), tolerance=tolerance)
 
 
 class ScaledLaw(Law):

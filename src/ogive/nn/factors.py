@@ -71,6 +71,11 @@ class FactorNetwork(nn.Module):
         return self.order.shape[1]
 
     @property
+    def width(self) -> int:
+        """The most features or lines that one row of one member takes at once."""
+        return max(self.n_outputs * self.stack.most_lines, *self.conditioner.widths)
+
+    @property
     def dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 

@@ -161,6 +161,7 @@ class MonotoneStack(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.norms = nn.ModuleList(norms)
+        self.most_lines = max(math.prod(layer.shape) for layer in layers)
 
     def biases(self, conditions: Sequence[Condition], at: Chosen = ALL) -> list[Tensor]:
         """What the conditions add to the lines of each layer; computed once for any number of points."""
