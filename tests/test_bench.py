@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -69,15 +68,6 @@ metric = "sse"
 source = "a book"
 values = {{ squares = 0.5 }}
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Work as small as this takes longer on several threads, above all where others compute too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def written(folder: Path, text: str = SMALL, name: str = "small") -> Path:

@@ -71,15 +71,6 @@ PRINTED = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Work as small as this takes longer on several threads, above all where others compute too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def record_of(run: Run, **facts: object) -> Record:
     return Record(run, "2020-02-02T02:02:02Z", run.split, **facts)
 

@@ -67,15 +67,6 @@ works = [{ name = "step", cases = [1], repeats = 1 }]
 MEGABYTE = 1 << 20
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Work as small as this takes longer on several threads, above all where others compute too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def written(folder: Path, text: str = PLAN) -> Path:
     path = folder / "brief.toml"
     path.write_text(text, encoding="utf-8")

@@ -7,7 +7,6 @@ import doctest
 import os
 import pickle
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +75,6 @@ def same(a: OgiveRegressor, b: OgiveRegressor, X: Any) -> bool:
     """Whether two models answer alike to the bit."""
     found, other = answers(a, X[:8]), answers(b, X[:8])
     return all(np.array_equal(values, other[name]) for name, values in found.items())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other on a busy machine make tiny fits ten times slower."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -63,15 +63,6 @@ def refused(call: Callable[[], Any], match: str) -> None:
     assert len(message) < LONGEST, message
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other on a busy machine make tiny fits ten times slower."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def fitted() -> dict[str, OgiveRegressor]:
     """Models of one output from an array, of one from a frame, and of two."""
