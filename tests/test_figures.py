@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROW = re.compile(r"^\| (?P<name>.+?), splits (?P<first>\d+) to (?P<last>\d+) \|(?P<cells>.+)\|$", re.M)
+ROW = re.compile(r"^\| (?P<name>.+?), splits? (?P<first>\d+)(?: to (?P<last>\d+))? \|(?P<cells>.+)\|$", re.M)
 TASKS = ["fish", "concrete", "energy", "parkinsons", "temperature", "air", "skillcraft"]
 METHODS = {"`ogive`, default": "ogive", "five spline flows averaged (zuko NSF)": "nsf-ensemble"}
 
@@ -18,7 +18,7 @@ METHODS = {"`ogive`, default": "ogive", "five spline flows averaged (zuko NSF)":
 def shown() -> list[tuple[str, list[int], str, str]]:
     """Method, splits, task and figure of every cell with a figure."""
     return [
-        (METHODS[row["name"]], list(range(int(row["first"]), int(row["last"]) + 1)), task, cell.strip())
+        (METHODS[row["name"]], list(range(int(row["first"]), int(row["last"] or row["first"]) + 1)), task, cell.strip())
         for row in ROW.finditer((ROOT / "README.md").read_text())
         for task, cell in zip(TASKS, row["cells"].split("|"), strict=True)
     ]

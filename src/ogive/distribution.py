@@ -54,7 +54,7 @@ class Law(ABC):
         """Two points, cheap to find, that hold or nearly hold the quantile of `logit` between them."""
 
     def icdf(self, logit: Tensor, tolerance: float = 0.0) -> Tensor:
-        """The point at which the logit of the CDF is `logit` (..., n); rough if a relative tolerance is given."""
+        """The point at which the logit of the CDF is `logit` (..., n); roughly, if off by a `tolerance` will do."""
 
         def rising(y: Tensor) -> tuple[Tensor, Tensor]:
             reading = self.read(y)

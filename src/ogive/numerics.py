@@ -68,8 +68,9 @@ def bracketed_newton(
     """Solve rising(t) = target elementwise, where rising returns its value and its slope's logarithm.
 
     The bracket [low, high] is widened until it holds the root, then every step is Newton's where that falls
-    inside the bracket and bisection where it does not. A point settles when its step is below `tolerance` times
-    its scale, the larger of |t| and the first bracket's width; never less than four units in the last place.
+    inside the bracket and bisection where it does not. A point settles when its step is below four units in the last
+    place of its scale, the larger of |t| and the first bracket's width, or when its value comes within `tolerance` of
+    the target, from where the last step leads to about the square of that, however steep the function.
 
     Raises
     ------
@@ -89,8 +90,9 @@ def bracketed_newton(
         newton = torch.where(excess == 0, point, point - excess * torch.exp(-log_slope))
         newton = torch.where(excess.isinf(), 0.5 * (low + high), newton)  # no slope leads back from there
         scale = torch.maximum(point.abs(), width)
-        small = max(tolerance, 4.0 * unit) * scale
-        settled = (((newton - point).abs() <= small) | (high - low <= small)) & ~newton.isnan()
+        small = 4.0 * unit * scale
+        settled = ((newton - point).abs() <= small) | (high - low <= small) | (excess.abs() <= tolerance)
+        settled &= ~newton.isnan()
         if bool(settled.all()):
             return torch.minimum(torch.maximum(newton, low), high)
         inside = (newton >= low) & (newton <= high)

@@ -77,7 +77,7 @@ def _edges(law: Law, n_rows: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Edges of the panels (k, n), and the one near the median."""
     above = torch.tensor(BODY[1:] + TAIL, dtype=like.dtype, device=like.device)
     levels = torch.cat([-above.flip(0), above.new_zeros(1), above])
-    edges = law.icdf(levels[:, None].expand(-1, n_rows), tolerance=1e-3).cummax(0).values
+    edges = law.icdf(levels[:, None].expand(-1, n_rows), tolerance=1e-2).cummax(0).values
     center = edges[len(above)]
     cdf = levels.sigmoid()[:, None].expand_as(edges)
     inner = torch.arange(1, PIECES, dtype=like.dtype, device=like.device)[:, None, None] / PIECES

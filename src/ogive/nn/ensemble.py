@@ -19,7 +19,7 @@ from .grid import readings_on_axis
 __all__ = ["Ensemble", "EnsembleFactor", "PathLaw"]
 
 NODES_AT_ONCE = 4096
-ROUGH = 1e-3  # of a point that an integral is taken through; Newton's next step would have brought 1e-6
+ROUGH = 1e-3  # of the logit, before Newton takes the last step and leaves about its square
 CELLS_AT_ONCE = 1 << 20  # a few megabytes of hidden features: twice as fast as what leaves the cache
 
 
@@ -60,7 +60,7 @@ class Ensemble(Triangular):
             if not len(mine):
                 continue
             alone = MemberFactor(self.network, slice(place, place + 1), self.features, self.features[:, :0])
-            draws[mine] = self._walk(alone.take(mine % self.n_rows), logits[mine].T[None])[0].T
+            draws[mine] = self._walk(alone.take(mine % self.n_rows), logits[mine].T[None], ROUGH)[0].T
         return self._unscaled(draws).view(size, self.n_rows, self.n_outputs)
 
     def paths(self, size: int) -> tuple[Tensor, Tensor]:
