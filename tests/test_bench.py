@@ -576,7 +576,7 @@ def test_processes_share_the_processors_unless_the_environment_says_otherwise(mo
     assert running.Worker(3).environment["OMP_NUM_THREADS"] == "1"
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_plan_goes_on_after_kill_9(tmp_path, jobs):
     path = written(tmp_path, SMALL.replace("splits = 3", "splits = 6"))
     records = tmp_path / "records" / "small" / "tiny.jsonl"
