@@ -38,6 +38,7 @@ RANKS = {
     "prediction": 3,
     "devices": 3,
     "plan": 4,
+    "pooling": 4,
     "fitting": 5,
     "estimator": 6,
     "metrics": 5,

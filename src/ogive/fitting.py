@@ -1,8 +1,7 @@
-"""From a table of numbers to a trained ensemble: scaling, held-back rows, training, weights."""
+"""From a table of numbers to a trained ensemble: scaling, held-back rows, training, pooling."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +13,10 @@ from .devices import device_of, move_network
 from .nn.architecture import Architecture
 from .nn.cdf import CDFNetwork
 from .plan import Plan
+from .pooling import pool_members
 from .training import EpochReport, History, Rows, train
 
-__all__ = ["Ensemble", "TrainingTable", "fit_ensemble", "fresh_network", "held_back_parts", "regime_log_weights"]
-
-WEIGHING_STEPS = 20
-ROWS_AT_ONCE = 1024
+__all__ = ["Ensemble", "TrainingTable", "fit_ensemble", "fresh_network", "held_back_parts"]
 
 Report = Callable[[EpochReport], None]
 
@@ -60,7 +57,7 @@ def fit_ensemble(plan: Plan, table: TrainingTable, generator: torch.Generator, r
     )
     move_network(network, torch.device("cpu"))
     rows = _rows(network, table, torch.device("cpu"))
-    network.log_weights.copy_(regime_log_weights(network, rows, hold, plan.regimes))
+    pool_members(network, rows, hold, plan.regimes)
     return Ensemble(plan.design, network, history)
 
 
@@ -96,49 +93,6 @@ def held_back_parts(
     shares = [list(regimes[:k]).count(regime) % n_shares for k, regime in enumerate(regimes)]
     turned = torch.stack([shuffled.roll(-share * size) for share in shares])
     return turned[:, size:], turned[:, :size]
-
-
-@torch.no_grad()
-def regime_log_weights(network: CDFNetwork, rows: Rows, hold: Tensor, regimes: Sequence[int]) -> Tensor:
-    """Log-weights (m,) of a mixture that makes likely the rows (m, h) that its members held back.
-
-    Regimes are weighed, from the density that each gives to a row by those of its members that have not seen it;
-    members of one regime share its weight. The rows counted are those that every regime has held back. A few steps of
-    expectation-maximisation from equal weights: that of a regime becomes its mean share in the mixture's density.
-    Stopping early is the shrinkage; few rows allow few steps.
-    """
-    log_density = _unseen(network, rows, hold)
-    unseen = torch.stack([_log_mean(log_density[places]) for places in _places(regimes)])
-    unseen, weight = (part[..., unseen.isfinite().all(0)] for part in (unseen, rows.weights.double()))
-    found = torch.full((len(unseen),), 1.0 / len(unseen), dtype=torch.float64).log()
-    for _ in range(min(WEIGHING_STEPS, unseen.shape[1] // 3) if len(unseen) > 1 else 0):
-        log_share = (found[:, None] + unseen).log_softmax(0)
-        found = ((log_share.exp() * weight).sum(1) / weight.sum()).log()
-    log_weights = torch.empty(len(regimes), dtype=torch.float64)
-    for places, value in zip(_places(regimes), found, strict=True):
-        log_weights[places] = value - math.log(len(places))
-    return log_weights
-
-
-def _places(regimes: Sequence[int]) -> list[list[int]]:
-    """The members of each regime."""
-    return [[k for k, own in enumerate(regimes) if own == regime] for regime in sorted(set(regimes))]
-
-
-def _unseen(network: CDFNetwork, rows: Rows, hold: Tensor) -> Tensor:
-    """Log-densities (m, n) of the rows that each member has held back; NaN elsewhere."""
-    found = torch.full((len(hold), len(rows.weights)), torch.nan, dtype=torch.float64)
-    for part in hold.split(ROWS_AT_ONCE, 1):
-        features, outputs, _ = rows.batch(part)
-        found.scatter_(1, part, network.readings(features, network.chain(outputs)).log_density.sum(1).double())
-    return found
-
-
-def _log_mean(log_density: Tensor) -> Tensor:
-    """Log of the mean density (n,) over those members (m, n) that have one; NaN where none has."""
-    known = ~log_density.isnan()
-    total = torch.where(known, log_density, -torch.inf).logsumexp(0)
-    return torch.where(known.any(0), total - known.sum(0).clamp(min=1).double().log(), torch.nan)
 
 
 def _rows(network: CDFNetwork, table: TrainingTable, place: torch.device) -> Rows:

@@ -162,6 +162,7 @@ def _network(case: Case, design: Architecture) -> CDFNetwork:
             norm.variance.uniform_(0.5, 2.0, generator=generator)
     weights = torch.rand(network.n_members, generator=generator, dtype=torch.float64) + 0.1
     network.log_weights.copy_((weights / weights.sum()).log())
+    network.stack.log_sharpness.normal_(0.0, 0.2, generator=generator)
     return network.double().eval()
 
 

@@ -112,7 +112,7 @@ class Architecture:
                 layers.append(LAYERS[self.kind](factors, n_in, n_out, self.units, groups, n_conditions, generator))
             n_in = n_out
         norms = [RisingNorm(factors, n_out) for n_out in self.layers] if self.norm else []
-        return MonotoneStack(layers, norms)
+        return MonotoneStack(factors, layers, norms)
 
     def _link(self, support: torch.Tensor) -> Link:
         link: Link

@@ -27,7 +27,7 @@ REACH = 230.0
 
 def readings_on_axis(member: MemberFactor, nodes: Tensor) -> Iterator[tuple[slice, Reading]]:
     """Readings (m, k, rows) at every node (k,), by pieces of the N laws that stay within the cache."""
-    log_weight = _lines_of_one_layer(member)
+    log_weight, stack = _lines_of_one_layer(member), member.network.stack
     width = member.biases[0].shape[:-1].numel() if log_weight is None else log_weight[:, 0].numel()
     step = max(1, CELLS_AT_ONCE // (width * len(nodes)))
     for start in range(0, member.biases[0].shape[-1], step):
@@ -39,8 +39,10 @@ def readings_on_axis(member: MemberFactor, nodes: Tensor) -> Iterator[tuple[slic
             if log_weight is not None and point.shape[-1] == 1:
                 bias = biases[0].unflatten(1, log_weight.shape[1:])
                 jet = product_soft_min_max(point[..., 0], bias, log_weight)
-            every = point.expand(-1, -1, biases[0].shape[-1])
-            return member.network.stack(every, biases, member.at) if jet is None else jet
+            if jet is not None:
+                return stack.sharpened(jet, member.at)
+            found: Jet = stack(point.expand(-1, -1, biases[0].shape[-1]), biases, member.at)
+            return found
 
         shared = nodes[None, :, None].expand(len(biases[0]), -1, 1)
         yield laws, member.network.link.read(rising, shared, member.ends)

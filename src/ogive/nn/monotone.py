@@ -155,10 +155,17 @@ class RisingNorm(nn.Module):
 
 
 class MonotoneStack(nn.Module):
-    """Layers one on the other, from the scaled output to the network's value O."""
+    """Layers one on the other, from the scaled output to the network's value O.
 
-    def __init__(self, layers: Sequence[Lines], norms: Sequence[RisingNorm]) -> None:
+    What the layers give is multiplied by the sharpness of the factor, which is one until a pool of members is fitted.
+    """
+
+    member_buffers = ("log_sharpness",)
+    log_sharpness: Tensor
+
+    def __init__(self, factors: tuple[int, int], layers: Sequence[Lines], norms: Sequence[RisingNorm]) -> None:
         super().__init__()
+        self.register_buffer("log_sharpness", torch.zeros(factors))
         self.layers = nn.ModuleList(layers)
         self.norms = nn.ModuleList(norms)
         self.most_lines = max(math.prod(layer.shape) for layer in layers)
@@ -173,11 +180,17 @@ class MonotoneStack(nn.Module):
         for i, (layer, bias) in enumerate(zip(self.layers, biases, strict=True)):
             jet = layer(jet, bias, at)
             jet = self.norms[i](jet, at) if len(self.norms) else jet
-        return Jet(jet.value[:, 0], jet.log_slope[:, 0])
+        return self.sharpened(Jet(jet.value[:, 0], jet.log_slope[:, 0]), at)
+
+    def sharpened(self, jet: Jet, at: Chosen = ALL) -> Jet:
+        """A jet (f, q, n) of the layers multiplied by the sharpness."""
+        log_sharpness = chosen(self.log_sharpness, at)[:, None, None]
+        return Jet(jet.value * log_sharpness.exp(), jet.log_slope + log_sharpness)
 
     def bracket(self, target: Tensor, biases: Sequence[Tensor], at: Chosen = ALL) -> tuple[Tensor, Tensor]:
         """Points (f, q, n) between which O takes the value `target`, or where to begin looking."""
         only = self.layers[0]
         if len(self.layers) == 1 and not len(self.norms) and isinstance(only, SoftMinMaxLayer):
-            return only.bracket(target, biases[0], at)
+            blunt = target * (-chosen(self.log_sharpness, at)[:, None, None]).exp()
+            return only.bracket(blunt, biases[0], at)
         return torch.full_like(target, -1.0), torch.ones_like(target)
