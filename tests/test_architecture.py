@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 RANKS = {
     "errors": -2,  # the floor: even the numerics raise
     "numerics": -1,
+    "memory": -1,
     "arrays": -1,
     "distribution": 0,
     "mixture": 1,

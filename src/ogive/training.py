@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from .adamw import AdamW
 from .errors import NumericalError, TrainingStoppedWarning
+from .memory import keep_freed_memory
 from .nn.cdf import CDFNetwork
 from .nn.flat import FlatParameters
 from .nn.noise import Disturbance, Dropout, LearntNoise
@@ -137,6 +138,7 @@ class Trainer:
     """The members still in training, their averaged weights, and the best weights of all members."""
 
     def __init__(self, network: CDFNetwork, recipe: Recipe, generator: torch.Generator) -> None:
+        keep_freed_memory()
         members, outputs = network.n_members, network.n_outputs
         noise = torch.tensor(recipe.noise or (False,) * members)
         rates = torch.tensor(recipe.dropout or (0.0,) * members)

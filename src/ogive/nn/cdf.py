@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..distribution import Distribution
+from ..memory import keep_freed_memory
 from ..mixture import Mixture
 from .ensemble import Ensemble
 from .factors import FactorNetwork
@@ -21,6 +22,7 @@ class CDFNetwork(FactorNetwork):
 
     def forward(self, x: Tensor) -> Distribution:
         """The law of y given x (n, p), in the dtype of the parameters."""
+        keep_freed_memory()
         features = self.scale_x(x).to(self.dtype)[None]
         if bool((self.order == self.order[0]).all()):
             return Ensemble(self, features, slice(None))
