@@ -30,6 +30,8 @@ __all__ = ["hard_bracket", "plain_soft_min_max", "soft_min_max"]
 # Lines far from the winning one have gradients that no sum would notice, but a matrix product stalls on denormal
 # numbers: below this multiple of the smallest normal one they become zero.
 FAINT = 1e8
+# torch takes powers of two three to four times as fast as those of e, and as exactly.
+TWOS_IN_E = math.log2(math.e)
 
 
 def soft_min_max(point: Tensor, bias: Tensor, log_weight: Tensor) -> Jet:
@@ -71,7 +73,7 @@ class _SoftMinMax(torch.autograd.Function):
         weight = log_weight.exp()[..., None, None]
         line = torch.addcmul(bias[..., None, :], weight, point[:, None, None])
         top = line.amax(1)
-        power = line.sub_(top[:, None]).exp_()
+        power = line.sub_(top[:, None]).mul_(TWOS_IN_E).exp2_()
         total = power.sum(1)
         group_slope = (power * weight).sum(1).div_(total)
         least = top.amin(1, keepdim=True)  # differences of groups are taken before their logarithms are added
