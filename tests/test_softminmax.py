@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ogive.nn.jet import Jet
-from ogive.nn.softminmax import hard_bracket, plain_soft_min_max, soft_min_max
+from ogive.nn.softminmax import hard_bracket, soft_min_max, soft_min_max_of_lines
 
 SHAPES = [(1, 1, 1, 1, 1), (2, 3, 4, 5, 6), (3, 8, 2, 1, 4), (1, 1, 5, 2, 3), (2, 6, 1, 3, 1)]
 
@@ -27,11 +26,17 @@ def network(shape, spread=1.0, dtype=torch.float64, seed=0):
     return normal(f, q, n), spread * normal(f, u, g, n), spread * normal(f, u, g)
 
 
+def plain_of_lines(value, log_slope):
+    """The formula of the docstring for lines (..., u, g, q, n), from plain operations."""
+    share, top = value.log_softmax(-4), value.logsumexp(-4)
+    group_share = (-top).log_softmax(-3)
+    return -(-top).logsumexp(-3), (group_share + (share + log_slope).logsumexp(-4)).logsumexp(-3)
+
+
 def plain(point, bias, log_weight):
-    """The formula of the docstring, from plain operations."""
     weight = log_weight[..., None, None]
     value = weight.exp() * point[:, None, None] + bias[..., None, :]
-    return plain_soft_min_max(Jet(value, weight.expand_as(value)), 1, 2)
+    return plain_of_lines(value, weight.expand_as(value))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -74,9 +79,19 @@ def test_value_and_slope_are_those_of_the_plain_formula_at_extremes(dtype, toler
     point, bias, log_weight = network((3, 8, 8, 4, 5), dtype=dtype)
     point = point.sign() * 2.0**exponent
     log_weight = (spread * log_weight).clamp(-20, 20)
-    found, wanted = soft_min_max(point, bias, log_weight), plain(point, bias, log_weight)
-    torch.testing.assert_close(found.value, wanted.value, rtol=tolerance, atol=tolerance)
-    torch.testing.assert_close(found.log_slope, wanted.log_slope, rtol=tolerance, atol=tolerance)
+    found, wanted = tuple(soft_min_max(point, bias, log_weight)), plain(point, bias, log_weight)
+    torch.testing.assert_close(found, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2, 1, 3), (1, 2, 2, 3, 2, 2)])
+def test_lines_of_any_value_and_slope_have_the_plain_formulas_jet_and_gradients(shape):
+    generator = torch.Generator().manual_seed(0)
+    value, log_slope = (2.0 * torch.randn(2, *shape, generator=generator, dtype=torch.float64)).unbind()
+    torch.testing.assert_close(
+        tuple(soft_min_max_of_lines(value, log_slope.exp())), plain_of_lines(value, log_slope), rtol=1e-12, atol=1e-12
+    )
+    parts = [value.requires_grad_(), log_slope.exp().requires_grad_()]
+    assert torch.autograd.gradcheck(soft_min_max_of_lines, parts)
 
 
 @given(

@@ -15,6 +15,7 @@ def keep_freed_memory() -> None:
 
     A block that comes from the system costs a page fault for each 4 kB when first written, and every temporary tensor
     of a megabyte would be such a block: a third of the time of a training step. The library raises its threshold to
-    the size of any larger block that it sees freed, so one is enough; it is never written to. Elsewhere this does nothing.
+    the size of any larger block that it sees freed, so one is enough, and it
+    is never written to. Elsewhere this does nothing.
     """
     torch.empty(LARGEST_KEPT - 2**14, dtype=torch.uint8)

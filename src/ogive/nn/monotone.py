@@ -16,7 +16,7 @@ from torch.nn.functional import softplus
 
 from .jet import Jet
 from .linear import ALL, Chosen, Condition, FactorLinear, chosen
-from .softminmax import hard_bracket, plain_soft_min_max, soft_min_max
+from .softminmax import hard_bracket, soft_min_max, soft_min_max_of_lines
 
 __all__ = ["HardMinMaxLayer", "Lines", "MonotoneStack", "RisingNorm", "SoftMinMaxLayer", "SquashLayer"]
 
@@ -61,15 +61,18 @@ class Lines(nn.Module):
         bias: Tensor = self.shift(condition, at)
         return bias
 
-    def rise(self, below: Jet, bias: Tensor, at: Chosen) -> Jet:
-        """Jets of all lines, (f, n_out, u, g, q, n), for features below (f, n_in, q, n)."""
+    def rise(self, below: Jet, bias: Tensor, at: Chosen) -> tuple[Tensor, Tensor, Tensor]:
+        """Values and slopes of all lines, (f, n_out, u, g, q, n), for features below (f, n_in, q, n).
+
+        The logarithm of the greatest slope below (f, 1, q, n) is left out of the slopes, and comes third.
+        """
         log_weight = chosen(self.log_weight, at)
         shape = (len(bias), *self.shape, *below.value.shape[2:])
         weight = log_weight.exp()
         value = torch.bmm(weight, below.value.flatten(2)).view(shape)
         top = below.log_slope.amax(1, keepdim=True)
-        relative = torch.bmm(weight, (below.log_slope - top).exp().flatten(2)).view(shape)
-        return Jet(value + bias.view(*shape[:4], 1, -1), relative.log() + top[:, :, None, None])
+        slope = torch.bmm(weight, (below.log_slope - top).exp().flatten(2)).view(shape)
+        return value + bias.view(*shape[:4], 1, -1), slope, top
 
 
 class SoftMinMaxLayer(Lines):
@@ -77,7 +80,9 @@ class SoftMinMaxLayer(Lines):
 
     def forward(self, below: Jet, bias: Tensor, at: Chosen = ALL) -> Jet:
         if self.n_in > 1:
-            return plain_soft_min_max(self.rise(below, bias, at), 2, 3)
+            value, slope, scale = self.rise(below, bias, at)
+            jet = soft_min_max_of_lines(value, slope)
+            return Jet(jet.value, jet.log_slope + scale)
         n_out, units, groups = self.shape
         point = below.value.expand(-1, n_out, -1, -1).flatten(0, 1)
         log_weight = chosen(self.log_weight, at).reshape(-1, units, groups)
@@ -96,11 +101,11 @@ class HardMinMaxLayer(Lines):
     """Minimum over groups of the maximum over units; the slope is the winning line's."""
 
     def forward(self, below: Jet, bias: Tensor, at: Chosen = ALL) -> Jet:
-        line = self.rise(below, bias, at)
-        value, unit = line.value.max(2, keepdim=True)
-        log_slope = line.log_slope.gather(2, unit)
+        value, slope, scale = self.rise(below, bias, at)
+        value, unit = value.max(2, keepdim=True)
         value, group = value.min(3, keepdim=True)
-        return Jet(value.squeeze((2, 3)), log_slope.gather(3, group).squeeze((2, 3)))
+        slope = slope.gather(2, unit).gather(3, group)
+        return Jet(value.squeeze((2, 3)), slope.squeeze((2, 3)).log() + scale)
 
 
 class SquashLayer(Lines):
@@ -109,19 +114,19 @@ class SquashLayer(Lines):
     leak = 0.1
 
     def forward(self, below: Jet, bias: Tensor, at: Chosen = ALL) -> Jet:
-        line = self.rise(below, bias, at)
-        value = (torch.tanh(line.value) + self.leak * line.value).flatten(1, 3)
-        log_sech2 = 2.0 * (math.log(2.0) - line.value - softplus(-2.0 * line.value))
-        slope = torch.logaddexp(log_sech2, torch.full_like(log_sech2, math.log(self.leak)))
-        return Jet(value, (slope + line.log_slope).flatten(1, 3))
+        line, slope, scale = self.rise(below, bias, at)
+        value = (torch.tanh(line) + self.leak * line).flatten(1, 3)
+        log_sech2 = 2.0 * (math.log(2.0) - line - softplus(-2.0 * line))
+        log_squash = torch.logaddexp(log_sech2, torch.full_like(log_sech2, math.log(self.leak)))
+        return Jet(value, (log_squash + slope.log()).flatten(1, 3) + scale)
 
 
 class LinearLayer(Lines):
     """The positively weighted sum that ends a monotone perceptron."""
 
     def forward(self, below: Jet, bias: Tensor, at: Chosen = ALL) -> Jet:
-        line = self.rise(below, bias, at)
-        return Jet(line.value.flatten(1, 3), line.log_slope.flatten(1, 3))
+        value, slope, scale = self.rise(below, bias, at)
+        return Jet(value.flatten(1, 3), slope.log().flatten(1, 3) + scale)
 
 
 class RisingNorm(nn.Module):

@@ -16,6 +16,7 @@ turns every reduction over units or groups into a sum of long vectors.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from torch.nn.functional import hardshrink
 
 from .jet import Jet
 
-__all__ = ["hard_bracket", "plain_soft_min_max", "soft_min_max"]
+__all__ = ["hard_bracket", "soft_min_max", "soft_min_max_of_lines"]
 
 # Lines far from the winning one have gradients that no sum would notice, but a matrix product stalls on denormal
 # numbers: below this multiple of the smallest normal one they become zero.
@@ -40,16 +41,9 @@ def soft_min_max(point: Tensor, bias: Tensor, log_weight: Tensor) -> Jet:
     return Jet(value, log_slope)
 
 
-def plain_soft_min_max(line: Jet, unit_axis: int, group_axis: int) -> Jet:
-    """The same formula written out for lines whose log-slopes vary; the deeper layers of a stack use it."""
-    log_share = line.value.log_softmax(unit_axis)
-    top = line.value.logsumexp(unit_axis, keepdim=True)
-    log_slope = (log_share + line.log_slope).logsumexp(unit_axis, keepdim=True)
-    log_group = (-top).log_softmax(group_axis)
-    value = -(-top).logsumexp(group_axis, keepdim=True)
-    log_slope = (log_group + log_slope).logsumexp(group_axis, keepdim=True)
-    axes = (unit_axis, group_axis)
-    return Jet(value.squeeze(axes), log_slope.squeeze(axes))
+def soft_min_max_of_lines(value: Tensor, slope: Tensor) -> Jet:
+    """Jet (..., q, n) of the same formula for lines (..., u, g, q, n) of any `value` and `slope` > 0."""
+    return Jet(*_SoftMinMaxOfLines.apply(value, slope))  # type: ignore[no-untyped-call]
 
 
 def hard_bracket(target: Tensor, bias: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,32 +66,67 @@ class _SoftMinMax(torch.autograd.Function):
     def forward(ctx: Any, point: Tensor, bias: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
         weight = log_weight.exp()[..., None, None]
         line = torch.addcmul(bias[..., None, :], weight, point[:, None, None])
-        top = line.amax(1)
-        power = line.sub_(top[:, None]).mul_(TWOS_IN_E).exp2_()
-        total = power.sum(1)
-        group_slope = (power * weight).sum(1).div_(total)
-        least = top.amin(1, keepdim=True)  # differences of groups are taken before their logarithms are added
-        share = torch.exp(least - top).div_(total)
-        mass = share.sum(1, keepdim=True)
-        share.div_(mass)
-        value = mass.log_().sub_(least)[:, 0]
-        slope = (share * group_slope).sum(1)
-        ctx.save_for_backward(point, weight, power, total, share, group_slope, slope)
-        return value.neg_(), slope.log()
+        value, slope, kept = _reduced(line, weight)
+        ctx.save_for_backward(point, weight, *kept)
+        return value, slope.log()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
-        grad_value, grad_log_slope = grads
-        point, weight, power, total, share, group_slope, slope = ctx.saved_tensors
-        ratio = (grad_log_slope / slope)[:, None]
-        share = share / total
-        through_slope = share * ratio
-        through_value = share * (grad_value + grad_log_slope)[:, None] - 2.0 * group_slope * through_slope
-        grad_line = torch.addcmul(through_value[:, None], through_slope[:, None], weight).mul_(power)
-        grad_line = hardshrink(grad_line, FAINT * torch.finfo(grad_line.dtype).tiny)
+        point, weight, *kept = ctx.saved_tensors
+        grad_line, through_slope = _line_gradients(weight, kept, *grads)
         grad_bias = grad_line.sum(3)
         grad_point = (grad_line * weight).sum((1, 2)) if ctx.needs_input_grad[0] else None
-        grad_weight = power.mul(through_slope[:, None]).addcmul_(grad_line, point[:, None, None])
+        grad_weight = kept[0].mul(through_slope).addcmul_(grad_line, point[:, None, None])
         grad_log_weight = grad_weight.sum((3, 4)) * weight[..., 0, 0]
         return grad_point, grad_bias, grad_log_weight
+
+
+class _SoftMinMaxOfLines(torch.autograd.Function):
+    """One exponential per line, which takes the place of the line's value."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        found, found_slope, kept = _reduced(value.clone(), slope)
+        ctx.save_for_backward(slope, *kept)
+        return found, found_slope.log()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        slope, *kept = ctx.saved_tensors
+        grad_value, through_slope = _line_gradients(slope, kept, *grads)
+        return grad_value, _without_faint(kept[0].mul(through_slope))
+
+
+def _reduced(line: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Value and slope (..., q, n) of lines (..., u, g, q, n), which are overwritten, and what the way back needs."""
+    top = line.amax(-4, keepdim=True)
+    power = line.sub_(top).mul_(TWOS_IN_E).exp2_()
+    total = power.sum(-4)
+    group_slope = (power * slope).sum(-4).div_(total)
+    top = top.squeeze(-4)
+    least = top.amin(-3, keepdim=True)  # differences of groups are taken before their logarithms are added
+    share = torch.exp(least - top).div_(total)
+    mass = share.sum(-3, keepdim=True)
+    share.div_(mass)
+    value = mass.log_().sub_(least).squeeze(-3).neg_()
+    whole_slope = (share * group_slope).sum(-3)
+    return value, whole_slope, (power, total, share, group_slope, whole_slope)
+
+
+def _line_gradients(
+    slope: Tensor, kept: Sequence[Tensor], grad_value: Tensor, grad_log_slope: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradient with respect to the lines' values, and the one to their slopes less a factor of `power`."""
+    power, total, share, group_slope, whole_slope = kept
+    share = share / total
+    through_slope = share * (grad_log_slope / whole_slope).unsqueeze(-3)
+    through_value = share * (grad_value + grad_log_slope).unsqueeze(-3) - 2.0 * group_slope * through_slope
+    through_slope = through_slope.unsqueeze(-4)
+    grad_line = torch.addcmul(through_value.unsqueeze(-4), through_slope, slope).mul_(power)
+    return _without_faint(grad_line), through_slope
+
+
+def _without_faint(grad: Tensor) -> Tensor:
+    return hardshrink(grad, FAINT * torch.finfo(grad.dtype).tiny)
