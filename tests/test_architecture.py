@@ -27,7 +27,7 @@ RANKS = {
     "distribution": 0,
     "mixture": 1,
     "choices": 1,
-    "quadrature": 2,
+    "quadrature": 1,
     "draws": 2,
     "pieces": 2,
     "nn": 2,

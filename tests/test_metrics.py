@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ogive import metrics
 from ogive.distribution import Factor, Reading, Triangular
-from ogive.errors import DataError, DataTypeError, NumericalError
+from ogive.errors import DataError, DataTypeError, NotAvailableError, NumericalError
 from ogive.metrics import calibration, recording
 from ogive.prediction import Prediction
 
@@ -49,6 +49,17 @@ def test_scores_by_hand():
     assert metrics.energy_score(p, y) == 4.0
     assert metrics.coverage(p, y) == 0.5
     assert metrics.interval_score(p, y, level=0.8) == pytest.approx((4 + 2 / 0.2 * 1 + 1) / 2)
+
+
+def test_coverage_asks_for_the_marginal_cdf_where_there_is_one():
+    p = Answers(4, 1, marginal_pit=[0.049, 0.051, 0.949, 0.951], interval=[[0, 0]] * 4)
+    assert metrics.coverage(p, [9.0] * 4) == 0.5
+
+    def refuse(y):
+        raise NotAvailableError("none")
+
+    p.marginal_pit = refuse
+    assert metrics.coverage(p, [0.0, 9.0, 9.0, 9.0]) == 0.25
 
 
 def test_the_pinball_loss_by_hand():

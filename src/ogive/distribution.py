@@ -120,7 +120,20 @@ class Distribution(ABC):
         raise self._refusal("the probability of a box")
 
     def paths(self, size: int) -> tuple[Tensor, Tensor]:
-        """About `size` quasi-random draws (k, n, d) with log-weights (k,), the same at every call."""
+        """About `size` quasi-random draws (k, n, d) with log-weights (k,), found once and kept.
+
+        Either half of them, [: k / 2] or [k / 2 :], stands for the law too, at twice the weights.
+        """
+        if size not in self._drawn:
+            self._drawn[size] = self._paths(size)
+        return self._drawn[size]
+
+    @cached_property
+    def _drawn(self) -> dict[int, tuple[Tensor, Tensor]]:
+        return {}
+
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
+        """What `paths` keeps."""
         raise self._refusal("quasi-random draws")
 
     def _refusal(self, question: str) -> NotAvailableError:
@@ -190,7 +203,7 @@ class Triangular(Distribution):
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         return self.inverse(random_logits((size, self.n_rows, self.n_outputs), generator))
 
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
         logits = sobol_points(size, self.n_outputs).logit()
         even = torch.full((size,), -math.log(size), dtype=logits.dtype)
         return self.inverse(logits[:, None].expand(-1, self.n_rows, -1)), even
@@ -263,7 +276,7 @@ class Marginal(Distribution):
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         return self.joint.sample(size, generator)[..., self.output : self.output + 1]
 
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
         draws, log_weights = self.joint.paths(size)
         return draws[..., self.output : self.output + 1], log_weights
 

@@ -6,8 +6,11 @@ import torch
 from torch import Tensor
 
 from .distribution import Distribution
+from .quadrature import Quadrature
 
-__all__ = ["crps_of_draws", "densest_draw", "energy_of_draws", "moments_of_draws"]
+__all__ = ["crps", "crps_of_draws", "densest_draw", "energy_of_draws", "moments_of_draws"]
+
+DIRECT = "donot_use_mm_for_euclid_dist"
 
 
 def moments_of_draws(law: Distribution, size: int) -> Tensor:
@@ -29,6 +32,17 @@ def densest_draw(law: Distribution, size: int) -> Tensor:
     return draws[best, torch.arange(law.n_rows)]
 
 
+def crps(law: Distribution, y: Tensor, n_paths: int, size: int) -> Tensor:
+    """CRPS of each output's marginal (n, d): by quadrature where that law is exact, from draws where it is not."""
+    laws = [law.marginal(j, n_paths) for j in range(law.n_outputs)]
+    by_draws = crps_of_draws(law, y, size) if any(one.n_paths > 1 for one in laws) else y
+    exact = [
+        Quadrature(one, law.n_rows, t, through=t).crps(t) if one.n_paths == 1 else by_draws[:, j]
+        for j, (one, t) in enumerate(zip(laws, y.unbind(-1), strict=True))
+    ]
+    return torch.stack(exact, -1)
+
+
 def crps_of_draws(law: Distribution, y: Tensor, size: int) -> Tensor:
     """CRPS of each output (n, d): E|Y - y| - int F (1 - F), with F the staircase of the draws."""
     draws, log_weights = law.paths(size)
@@ -40,12 +54,14 @@ def crps_of_draws(law: Distribution, y: Tensor, size: int) -> Tensor:
 
 
 def energy_of_draws(law: Distribution, y: Tensor, size: int) -> Tensor:
-    """E |Y - y| - E |Y - Y'| / 2 in the Euclidean norm (n,)."""
+    """E |Y - y| - E |Y - Y'| / 2 in the Euclidean norm (n,), Y of one half of the draws and Y' of the other."""
     draws, log_weights = law.paths(size)
-    weights = log_weights.exp()
     unit = torch.cat([draws, y[None]]).abs().amax((0, 2)).clamp_min(torch.finfo(draws.dtype).tiny)
     draws, y = draws / unit[:, None], y / unit[:, None]  # squares of large numbers leave the floats
-    apart = torch.cdist(draws.movedim(1, 0), draws.movedim(1, 0))
-    near = (draws - y).norm(dim=-1)
-    score: Tensor = (weights[:, None] * near).sum(0) - 0.5 * torch.einsum("j,njk,k->n", weights, apart, weights)
+    near = log_weights.exp() @ (draws - y).norm(dim=-1)
+    half = (len(draws) + 1) // 2
+    left, right = log_weights[:half].softmax(0), log_weights[-half:].softmax(0)
+    pairs = zip(draws[:half].unbind(1), draws[-half:].unbind(1), strict=True)
+    apart = [left @ torch.cdist(one, other, compute_mode=DIRECT) @ right for one, other in pairs]
+    score: Tensor = near - 0.5 * torch.stack([near.new_zeros(()), *apart])[1:]  # there may be no rows
     return score * unit

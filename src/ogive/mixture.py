@@ -46,10 +46,12 @@ class Mixture(Distribution):
         each = max(1, n_paths // len(self.parts))
         return MixtureLaw([part.marginal(output, each) for part in self.parts], self.log_weights)
 
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
-        each = [part.paths(size // len(self.parts)) for part in self.parts]
-        log_weights = [w + own for w, (_, own) in zip(self.log_weights, each, strict=True)]
-        return torch.cat([draws for draws, _ in each]), torch.cat(log_weights)
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
+        each = [part.paths(2 * max(1, size // (2 * len(self.parts)))) for part in self.parts]
+        log_weights = [(w + own).chunk(2) for w, (_, own) in zip(self.log_weights, each, strict=True)]
+        draws = [drawn.chunk(2) for drawn, _ in each]
+        first, second = (torch.cat([half[i] for i in (0, 1) for half in each]) for each in (draws, log_weights))
+        return first, second
 
 
 class MixtureLaw(Law):

@@ -11,9 +11,10 @@ from torch import Tensor
 from .arrays import Array
 from .distribution import Distribution, Law
 
-__all__ = ["by_output", "by_rows", "pieces_of"]
+__all__ = ["Pieces", "by_output", "by_rows", "pieces_of"]
 
 CELLS_AT_ONCE = 2048
+KEPT_ROWS = 2048
 MOST = float(np.finfo(np.float64).max)
 
 
@@ -23,8 +24,26 @@ def pieces_of(n_rows: int, cells: float) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, max(1, n_rows), step)]
 
 
+class Pieces:
+    """A joint law in pieces of its rows; those of a few thousand rows are kept, and with them their draws."""
+
+    def __init__(self, law: Distribution) -> None:
+        self.n_rows, self.n_outputs = law.n_rows, law.n_outputs
+        self._law = law
+        self._kept: dict[tuple[int, int], Distribution] = {}
+
+    def rows(self, piece: slice) -> Distribution:
+        """The law of one piece."""
+        if self.n_outputs == 1 or self.n_rows > KEPT_ROWS:
+            return self._law.rows(piece)
+        key = (piece.start, piece.stop)
+        if key not in self._kept:
+            self._kept[key] = self._law.rows(piece)
+        return self._kept[key]
+
+
 def by_rows(
-    law: Distribution,
+    law: Pieces,
     ask: Callable[[Distribution, Tensor], Tensor],
     points: Array | Tensor | None = None,
     axis_in: int = -2,
@@ -45,11 +64,11 @@ def by_rows(
     return torch.cat(found, axis_out).double().cpu().numpy()
 
 
-def by_output(law: Distribution, ask: Callable[[Law, int], Tensor], n_paths: int, n_levels: int = 1) -> Array:
+def by_output(law: Pieces, ask: Callable[[Law, int], Tensor], n_paths: int, n_levels: int = 1) -> Array:
     """ask(law of output j, rows) over pieces of rows, stacked to (n, d, ...); `n_paths` lead to a later output."""
 
     def every(part: Distribution, _: Tensor) -> Tensor:
         return torch.stack([ask(part.marginal(j, n_paths), part.n_rows) for j in range(part.n_outputs)], 1)
 
-    paths = 1 if law.n_outputs == 1 else n_paths
+    paths = 1 if law.n_outputs == 1 else n_paths // 2
     return by_rows(law, every, axis_out=0, cells=max(paths, n_levels // 16))

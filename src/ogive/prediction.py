@@ -15,10 +15,10 @@ from torch import Tensor
 
 from .arrays import Array, grid_axes, output_place, points_of, probabilities, seed_of
 from .distribution import Distribution, Law, Marginal
-from .draws import crps_of_draws, densest_draw, energy_of_draws, moments_of_draws
+from .draws import crps, densest_draw, energy_of_draws, moments_of_draws
 from .errors import DataError, NotAvailableError
 from .numerics import sobol_points
-from .pieces import by_output, by_rows, pieces_of
+from .pieces import Pieces, by_output, by_rows, pieces_of
 from .quadrature import Quadrature
 
 __all__ = ["Prediction"]
@@ -63,7 +63,7 @@ class Prediction:
     """
 
     def __init__(self, law: Distribution, output_names: Sequence[str]) -> None:
-        self._law = law
+        self._law, self._pieces = law, Pieces(law)
         self.output_names = list(output_names)
 
     # Shape and rows
@@ -97,7 +97,7 @@ class Prediction:
     def logpdf(self, y: Any) -> Array:
         """Joint log-density, (n,) or (k, n) for y with leading axes; finite for every finite y in the support."""
         points, _ = self._points(y)
-        found = by_rows(self._law, lambda law, part: law.log_prob(part), points, -2)
+        found = by_rows(self._pieces, lambda law, part: law.log_prob(part), points, -2)
         return np.where(np.isinf(points).any(-1), -np.inf, found)
 
     def pdf(self, y: Any) -> Array:
@@ -114,7 +114,7 @@ class Prediction:
         sizes = [len(axis) for axis in values]
         tensors = [torch.from_numpy(axis) for axis in values]
         prefixes = math.prod(sizes) // min(sizes)
-        found = by_rows(self._law, lambda law, _: law.log_prob_grid(tensors), cells=prefixes)
+        found = by_rows(self._pieces, lambda law, _: law.log_prob_grid(tensors), cells=prefixes)
         return np.exp(np.moveaxis(found, -1, 0), order="C")
 
     def logs(self, y: Any) -> Array:
@@ -124,13 +124,13 @@ class Prediction:
     def pit(self, y: Any) -> Array:
         """Each output's CDF given x and the outputs before it in the chain (..., n, d); uniform if the law is right."""
         points, _ = self._points(y)
-        return np.asarray(expit(by_rows(self._law, lambda law, part: law.logits(part), points, -2, -2)))
+        return np.asarray(expit(by_rows(self._pieces, lambda law, part: law.logits(part), points, -2, -2)))
 
     def inverse_pit(self, u: Any) -> Array:
         """The y (..., n, d) whose `pit` is u: the exact inverse."""
         levels, _ = self._points(u, "u")
         logits = torch.tensor(logit(probabilities(levels, "u")))
-        return by_rows(self._law, lambda law, part: law.inverse(part), logits, -2, -2)
+        return by_rows(self._pieces, lambda law, part: law.inverse(part), logits, -2, -2)
 
     def cdf(self, y: Any, return_error: bool = False) -> Array:
         """P(Y <= y) in every output, (n,) or (k, n); with `return_error` a pair of it and its standard error."""
@@ -156,7 +156,7 @@ class Prediction:
         """log P(Y <= y), or of Y > y, in every output, and its standard error; of several outputs by averaging."""
         points, _ = self._points(y)
         if self.n_outputs == 1:
-            found = by_rows(self._law, lambda law, part: law.logits(part)[..., 0], points, -2)
+            found = by_rows(self._pieces, lambda law, part: law.logits(part)[..., 0], points, -2)
             logits = np.where(np.isinf(points[..., 0]), points[..., 0], found)
             return np.asarray(log_expit(-logits if upper else logits)), np.zeros_like(logits)
         each = JOINT_PATHS // SCRAMBLES
@@ -167,7 +167,7 @@ class Prediction:
             found = law.log_box(*((part, end) if upper else (end, part)), cube)
             return found.view(SCRAMBLES, each, *found.shape[1:]).logsumexp(1) - math.log(each)
 
-        found = by_rows(self._law, of_scrambles, points, -2, cells=CELLS_A_ROW)
+        found = by_rows(self._pieces, of_scrambles, points, -2, cells=CELLS_A_ROW)
         log_p = np.minimum(logsumexp(found, 0) - math.log(SCRAMBLES), 0.0)  # a sum of ones may be rounded up
         relative = np.exp(found - np.where(np.isinf(log_p), 0.0, log_p))
         return log_p, relative.std(0, ddof=1) / math.sqrt(SCRAMBLES)
@@ -186,6 +186,16 @@ class Prediction:
         found = self._quantiles_of_logits(-logit(probabilities(q)))[:, 0]
         return found[:, 0] if np.ndim(q) == 0 else found
 
+    def marginal_pit(self, y: Any) -> Array:
+        """Each output's own CDF at y (..., n, d), not given the outputs before it as in `pit`."""
+        points, _ = self._points(y)
+
+        def every(law: Distribution, part: Tensor) -> Tensor:
+            laws = [law.marginal(j, PATHS) for j in range(self.n_outputs)]
+            return torch.stack([one.read(y).logit for one, y in zip(laws, part.unbind(-1), strict=True)], -1)
+
+        return np.asarray(expit(by_rows(self._pieces, every, points, -2, -2, CELLS_A_ROW)))
+
     def quantiles(self, q: ArrayLike) -> Array:
         """Marginal quantiles (n, d, q)."""
         return self._quantiles_of_logits(logit(probabilities(q)))
@@ -196,7 +206,7 @@ class Prediction:
         def of_output(law: Law, n: int) -> Tensor:
             return law.icdf(levels.expand(-1, n)).T
 
-        return by_output(self._law, of_output, PATHS, len(levels))
+        return by_output(self._pieces, of_output, PATHS, len(levels))
 
     def median(self) -> Array:
         """Marginal medians (n, d)."""
@@ -229,9 +239,9 @@ class Prediction:
     def mode(self) -> Array:
         """Most dense of the quadrature nodes (one output) or of 512 joint quasi-random draws, (n, d)."""
         if self.n_outputs == 1:
-            return by_output(self._law, lambda law, n: _quadrature(law, n).densest()[:, None], PATHS)[..., 0]
+            return by_output(self._pieces, lambda law, n: _quadrature(law, n).densest()[:, None], PATHS)[..., 0]
 
-        return by_rows(self._law, lambda law, _: densest_draw(law, JOINT_PATHS), None, -2, -2, CELLS_A_ROW)
+        return by_rows(self._pieces, lambda law, _: densest_draw(law, JOINT_PATHS), None, -2, -2, CELLS_A_ROW)
 
     def _moments(self) -> tuple[Array, Array]:
         if self.n_outputs == 1:
@@ -240,10 +250,10 @@ class Prediction:
                 rule = _quadrature(law, n)
                 return torch.stack([rule.mean(), rule.variance()], -1)
 
-            found = by_output(self._law, both, PATHS)
+            found = by_output(self._pieces, both, PATHS)
             return found[..., 0], found[..., 1:]
 
-        found = by_rows(self._law, lambda law, _: moments_of_draws(law, JOINT_PATHS), None, -2, -3, CELLS_A_ROW)
+        found = by_rows(self._pieces, lambda law, _: moments_of_draws(law, JOINT_PATHS), None, -2, -3, CELLS_A_ROW)
         return found[..., 0], found[..., 1:]
 
     # Draws, parts, scores
@@ -272,24 +282,18 @@ class Prediction:
         if leading:
             raise DataError(f"y must hold one point a row; got leading axes {leading}. Score them one at a time.")
 
-        def every(law: Distribution, part: Tensor) -> Tensor:
-            laws = [law.marginal(j, PATHS) for j in range(self.n_outputs)]
-            by_draws = crps_of_draws(law, part, JOINT_PATHS) if any(one.n_paths > 1 for one in laws) else part
-            exact = [
-                Quadrature(one, law.n_rows, y, through=y).crps(y) if one.n_paths == 1 else by_draws[:, j]
-                for j, (one, y) in enumerate(zip(laws, part.unbind(-1), strict=True))
-            ]
-            return torch.stack(exact, -1)
+        def of_outputs(law: Distribution, part: Tensor) -> Tensor:
+            return crps(law, part, PATHS, JOINT_PATHS)
 
-        found = by_rows(self._law, every, points, -2, -2, cells=CELLS_A_ROW)
+        found = by_rows(self._pieces, of_outputs, points, -2, -2, CELLS_A_ROW)
         return np.where(np.isinf(points), np.inf, found)
 
-    def energy_score(self, y: Any, size: int = 256) -> Array:
+    def energy_score(self, y: Any, size: int = JOINT_PATHS) -> Array:
         """E |Y - y| - E |Y - Y'| / 2 (n,) over `size` quasi-random draws; equals the CRPS for one output."""
         points, leading = self._points(y)
         if leading:
             raise DataError(f"y must hold one point a row; got leading axes {leading}. Score them one at a time.")
-        found = by_rows(self._law, lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
+        found = by_rows(self._pieces, lambda law, seen: energy_of_draws(law, seen, size), points, -2, cells=CELLS_A_ROW)
         return np.where(np.isinf(points).any(-1), np.inf, found)
 
     # Reading what the user gave

@@ -12,6 +12,7 @@ import torch
 from scipy import stats
 
 from ogive import baselines
+from ogive.baselines.mdn import NormalMixture
 from ogive.distribution import Triangular
 from ogive.errors import NotAvailableError
 
@@ -136,6 +137,21 @@ def test_quasi_random_draws_have_the_moments_of_random_ones(baseline):
     error = 5.0 * draws.std(0) / np.sqrt(4000)
     assert (np.abs(p.mean() - draws.mean(0)) < error + 0.02 * draws.std(0)).all()
     np.testing.assert_allclose(p.std(), draws.std(0), rtol=0.12)
+
+
+def test_quasi_random_draws_of_a_normal_mixture_have_its_moments():
+    log_weights = torch.tensor([[0.3, 0.7], [1.0, 0.0]], dtype=torch.float64).log()
+    means = torch.tensor([[0.0, 1.0], [4.0, -2.0]], dtype=torch.float64).expand(2, 2, 2)
+    roots = torch.tensor([[[1.0, 0.0], [0.5, 2.0]], [[0.1, 0.0], [-1.0, 0.3]]], dtype=torch.float64).expand(2, 2, 2, 2)
+    draws, even = NormalMixture(log_weights, means, roots).paths(1024)
+    assert even.exp().sum().item() == pytest.approx(1.0)
+    for row, weights in enumerate(log_weights.exp()):
+        mean = weights @ means[row]
+        away = means[row] - mean
+        covariance = torch.einsum("k,kij->ij", weights, roots[row] @ roots[row].mT + away[:, :, None] * away[:, None])
+        for part, tolerance in ((draws[:, row], 0.02), (draws[:512, row], 0.04), (draws[512:, row], 0.04)):
+            np.testing.assert_allclose(part.mean(0), mean, atol=tolerance)
+            np.testing.assert_allclose(torch.cov(part.T), covariance, atol=4.0 * tolerance)
 
 
 @every

@@ -462,7 +462,16 @@ def test_draws_depend_on_the_generator_alone(case):
     with torch.no_grad():
         assert torch.equal(law.sample(5, seeded(1)), law.sample(5, seeded(1)))
         assert not torch.equal(law.sample(5, seeded(1)), law.sample(5, seeded(2)))
-        assert torch.equal(law.paths(64)[0], law.paths(64)[0])
+        assert torch.equal(law.paths(64)[0], law.rows(slice(None)).paths(64)[0])
+
+
+def test_either_half_of_the_paths_stands_for_every_member(case):
+    law = case.network()(case.rows(2))
+    with torch.no_grad():
+        _, log_weights = law.paths(16)
+    first, second = log_weights.exp().sort().values.view(-1, 2).unbind(1), log_weights.exp().chunk(2)
+    assert second[0].sum().item() == pytest.approx(0.5, abs=1e-12)
+    torch.testing.assert_close(first[0], second[0].sort().values)
 
 
 # Marginals

@@ -204,10 +204,12 @@ def test_a_mixtures_joint_cdf_is_the_mixture_of_joint_cdfs():
 def test_a_mixtures_paths_carry_the_shares_of_its_parts():
     law, shares = mixture()
     draws, log_weights = law.paths(128)
-    assert log_weights.exp().view(2, -1).sum(1).numpy() == pytest.approx(shares)
-    mean = (log_weights.exp()[:, None, None] * draws).sum(0)
+    of_halves = log_weights.exp().view(2, 2, -1)
+    np.testing.assert_allclose(of_halves.sum(-1).numpy(), [shares / 2, shares / 2])
     wanted = shares[0] * MEAN[:, :2] + shares[1] * MEAN[:, 1:]
-    np.testing.assert_allclose(mean, wanted, atol=0.05)
+    for half, weights in zip(draws.chunk(2), of_halves.flatten(1), strict=True):
+        np.testing.assert_allclose(2.0 * (weights[:, None, None] * half).sum(0), wanted, atol=0.5)
+    np.testing.assert_allclose((log_weights.exp()[:, None, None] * draws).sum(0), wanted, atol=0.05)
     assert law.rows(slice(1, 2)).n_rows == 1
 
 
@@ -266,6 +268,14 @@ def test_the_crps_from_draws():
     y = torch.tensor([[1.0, 1.2], [-4.0, 3.0]], dtype=torch.float64)
     found = crps_of_draws(law, y, 512)
     np.testing.assert_allclose(found, exact_crps(y.numpy(), MEAN[:, :2].numpy(), SPREAD[:2].numpy()), rtol=1e-2)
+
+
+def test_the_energy_score_of_two_independent_outputs():
+    """At the centre of a round normal law: E|Y| = sqrt(pi / 2), and E|Y - Y'| = sqrt(pi)."""
+    law = NormalChain(torch.zeros(1, 2), torch.eye(2), (0, 1))
+    exact = math.sqrt(math.pi / 2) - 0.5 * math.sqrt(math.pi)
+    assert energy_of_draws(law, torch.zeros(1, 2).double(), 512).item() == pytest.approx(exact, rel=1e-2)
+    assert energy_of_draws(law, torch.zeros(1, 2).double(), 1).item() > 0.0
 
 
 def test_the_energy_score_from_draws():

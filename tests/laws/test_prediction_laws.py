@@ -152,6 +152,26 @@ def test_questions_about_one_thing_agree(mixed_case):
         np.testing.assert_allclose(marginal.mean()[:, 0], p.mean()[:, i], atol=0.3 * marginal.std().max())
 
 
+def test_each_outputs_own_cdf_is_that_of_its_marginal_and_ends_its_intervals(mixed_case):
+    p = predict(mixed_case)
+    y = drawn(p)
+    found = p.marginal_pit(y)
+    for i in range(p.n_outputs):
+        np.testing.assert_allclose(found[:, i], p.marginal(i).cdf(y[:, i]), rtol=1e-9, atol=1e-12)
+    for end, level in zip(np.moveaxis(p.interval(0.8), -1, 0), (0.1, 0.9), strict=True):
+        np.testing.assert_allclose(p.marginal_pit(end), level, rtol=1e-6)
+    np.testing.assert_allclose(p.marginal_pit(np.stack([y, y]))[1], found, rtol=1e-12)
+
+
+def test_draws_kept_from_one_question_answer_the_next_alike(several_outputs_case, monkeypatch):
+    p, y = predict(several_outputs_case), drawn(predict(several_outputs_case))
+    kept = [p.crps(y), p.energy_score(y, 32), p.cov(), p.mode()]
+    monkeypatch.setattr(pieces, "KEPT_ROWS", 0)
+    p = predict(several_outputs_case)
+    for one, other in zip(kept, [p.crps(y), p.energy_score(y, 32), p.cov(), p.mode()], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_the_joint_cdf_is_that_of_its_outputs_and_of_its_draws(several_outputs_case, monkeypatch):
     """Outputs without an end drop out; the rest agrees with a count of draws to the errors of both."""
     monkeypatch.setattr(module, "PATHS", 256)

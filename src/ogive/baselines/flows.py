@@ -260,7 +260,7 @@ class ChainMixture(Triangular):
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         return Mixture(self.parts, self.log_weights).sample(size, generator)
 
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
         return Mixture(self.parts, self.log_weights).paths(size)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..arrays import Array
 from ..distribution import Distribution, Factor, Law, Reading, Triangular
-from ..numerics import logit_of_mixture
+from ..numerics import logit_of_mixture, sobol_points
 from .fitting import BaselineNetwork, NeuralBaseline, perceptron
 
 __all__ = ["MDN", "NormalMixture", "normal_log_density", "normal_logit", "normal_quantile"]
@@ -80,6 +80,16 @@ class NormalMixture(Triangular):
         i = residuals.shape[-1]
         shift = (self.roots[..., i, :i] * residuals).sum(-1)
         return self.means[..., i] + shift, self.roots[..., i, i]
+
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
+        """The first coordinate of a Sobol point takes a component by its weight, the others place it there."""
+        points = sobol_points(size, 1 + self.n_outputs)
+        ends = self.log_weights.exp().cumsum(-1)
+        part = torch.searchsorted(ends, points[:, 0].expand(self.n_rows, -1).contiguous())
+        place, part = torch.arange(self.n_rows)[:, None], part.clamp_max(ends.shape[-1] - 1)
+        noise = normal_quantile(points[:, 1:].logit())
+        draws = self.means[place, part] + torch.einsum("nsij,sj->nsi", self.roots[place, part], noise)
+        return draws.movedim(1, 0), torch.full((size,), -math.log(size), dtype=draws.dtype)
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         part = torch.multinomial(self.log_weights.exp(), size, replacement=True, generator=generator)

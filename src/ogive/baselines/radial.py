@@ -113,7 +113,6 @@ class FlowLaw(Distribution):
     def __init__(self, bijection: Bijection) -> None:
         self.bijection = bijection
         self.n_rows, self.n_outputs = bijection.n_rows, bijection.n_outputs
-        self._drawn: dict[int, tuple[Tensor, Tensor]] = {}
 
     def rows(self, index: slice) -> Distribution:
         return FlowLaw(self.bijection.rows(index))
@@ -125,12 +124,10 @@ class FlowLaw(Distribution):
         shape = (size, self.n_rows, self.n_outputs)
         return self.bijection.restore(torch.randn(shape, generator=generator, dtype=torch.float64))
 
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
-        if size not in self._drawn:
-            z = normal_points(size, self.n_outputs)
-            even = torch.full((size,), -math.log(size), dtype=z.dtype)
-            self._drawn[size] = self.bijection.restore(z[:, None].expand(-1, self.n_rows, -1)), even
-        return self._drawn[size]
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
+        z = normal_points(size, self.n_outputs)
+        even = torch.full((size,), -math.log(size), dtype=z.dtype)
+        return self.bijection.restore(z[:, None].expand(-1, self.n_rows, -1)), even
 
     def marginal(self, output: int, n_paths: int) -> Law:
         return DrawnLaw(self, output, 2 * n_paths)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Array
-from ..errors import DataError
+from ..errors import DataError, NotAvailableError
 from .predictive import Predictive, Score, answer, numbers, outcomes, probability, row_mean
 
 __all__ = ["coverage", "ece", "ece_band", "ece_of_pit", "pit"]
@@ -97,13 +97,26 @@ def ece_band(
 def coverage(prediction: Predictive, y: ArrayLike, level: float = 0.9) -> Score:
     """Share of y inside each output's central interval of probability ``level``, ends included.
 
-    Of the marginals; close to ``level`` when they are calibrated. Needs ``interval``. A number for y (n,), an
-    array (d,) for y (n, d).
+    Of the marginals; close to ``level`` when they are calibrated. Needs ``interval``; a prediction with
+    ``marginal_pit`` is asked for that instead, which says the same without a search for the ends. A number for
+    y (n,), an array (d,) for y (n, d).
     """
-    points = outcomes(prediction, y)
-    ends = answer(prediction.interval(probability("level", level)), (*points.shape, 2), "interval")
+    points, level = outcomes(prediction, y), probability("level", level)
+    cdf = _marginal_pit(prediction, points)
+    if cdf is not None:
+        return row_mean((np.abs(2.0 * cdf - 1.0) <= level).astype(np.float64), y)
+    ends = answer(prediction.interval(level), (*points.shape, 2), "interval")
     inside = (ends[..., 0] <= points) & (points <= ends[..., 1])
     return row_mean(inside.astype(np.float64), y)
+
+
+def _marginal_pit(prediction: Predictive, points: Array) -> Array | None:
+    """Each output's own CDF (n, d) at the points, None from a prediction that has none."""
+    ask = getattr(prediction, "marginal_pit", None)
+    try:
+        return answer(ask(points), points.shape, "marginal_pit") if ask else None
+    except NotAvailableError:
+        return None
 
 
 def _levels(levels: int) -> Array:

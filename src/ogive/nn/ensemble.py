@@ -63,14 +63,11 @@ class Ensemble(Triangular):
             draws[mine] = self._walk(alone.take(mine % self.n_rows), logits[mine].T[None], ROUGH)[0].T
         return self._unscaled(draws).view(size, self.n_rows, self.n_outputs)
 
-    def paths(self, size: int) -> tuple[Tensor, Tensor]:
-        """About `size` quasi-random draws (k, n, d) of the joint law with log-weights (k,); no randomness.
-
-        Every member walks its own chain from its own Sobol points, so the weights of members are exact.
-        """
-        each, chain = self._member_paths(size, self.n_outputs)
-        draws = chain.view(len(chain), self.n_outputs, each, self.n_rows).permute(0, 2, 3, 1).flatten(0, 1)
-        log_weights = (self.log_weights - math.log(each)).repeat_interleave(each)
+    def _paths(self, size: int) -> tuple[Tensor, Tensor]:
+        """Every member walks its own chain from its own Sobol points, so the weights of members are exact."""
+        each, chain = self._member_paths(max(size, 2 * len(self.log_weights)), self.n_outputs)
+        draws = chain.view(len(chain), self.n_outputs, each, self.n_rows).permute(2, 0, 3, 1).flatten(0, 1)
+        log_weights = (self.log_weights - math.log(each)).repeat(each)
         return self._unscaled(draws), log_weights
 
     def marginal(self, output: int, n_paths: int) -> Law:
