@@ -52,7 +52,7 @@ class OgiveRegressor(RegressorMixin, BaseEstimator):
     max_epochs, patience : int, optional
         Most epochs, and epochs without a better validation likelihood after which a member stops. By default they
         count optimiser steps, so that small tables, whose epochs are short, may train for long:
-        8,000 steps but 20 to 1,500 epochs, and 300 steps but at least 40 epochs (never more than `max_epochs`).
+        8,000 steps but 20 to 1,500 epochs, and 200 steps but at least 30 epochs (never more than `max_epochs`).
     validation_fraction : float
         Share of the training rows that each member holds back to stop training and to be weighed; members hold back
         different shares, so that all rows teach.

@@ -18,7 +18,7 @@ NARROW, WIDE, MANY_ROWS = (64, 64), (128, 128), 1500
 RAMPS = 8
 # Epochs are counted in steps of the optimiser, so that small tables, whose epochs are short, may train for long.
 MOST_STEPS, MOST_EPOCHS, FEWEST_EPOCHS = 8000, 1500, 20
-PATIENT_STEPS, PATIENT_EPOCHS = 300, 40
+PATIENT_STEPS, PATIENT_EPOCHS = 200, 30
 
 
 class Plan(NamedTuple):
