@@ -132,6 +132,25 @@ def test_a_draw_from_a_mixture_costs_what_one_member_costs():
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_chain_of_draws_asks_the_trunk_what_one_pass_over_all_outputs_asks(d):
+    network, table = network_of(1, d, n=40)
+    x, y = torch.tensor(table.features), torch.tensor(table.targets)
+    generator = torch.Generator().manual_seed(0)
+    assert flops(lambda: network(x).sample(1, generator)) == flops(lambda: network(x).log_prob(y))
+
+
+@torch.no_grad()
+def test_draws_of_a_row_share_their_first_conditions():
+    """In the limit of many draws only the trunk of the second output is left: so many products, and no more."""
+    network, table = network_of(1, 2, n=5)
+    x, generator = torch.tensor(table.features), torch.Generator().manual_seed(0)
+    once, often = (flops(lambda k=k: network(x).sample(k, generator)) for k in (1, 101))
+    inputs, half, lines = P * (1 + RAMPS) + 1, WIDTH // 2, UNITS * GROUPS
+    assert often - once == 2 * 100 * 5 * (inputs * half + WIDTH * half + WIDTH * lines)
+
+
+@torch.no_grad()
 def test_quantiles_ask_the_trunk_once_however_many_levels():
     network, table = network_of(3)
     x = torch.tensor(table.features)

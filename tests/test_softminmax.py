@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ogive.nn.softminmax import hard_bracket, soft_min_max, soft_min_max_of_lines
+from ogive.nn.softminmax import hard_bracket, hard_inverse, soft_min_max, soft_min_max_of_lines
 
 SHAPES = [(1, 1, 1, 1, 1), (2, 3, 4, 5, 6), (3, 8, 2, 1, 4), (1, 1, 5, 2, 3), (2, 6, 1, 3, 1)]
 
@@ -144,6 +144,16 @@ def test_the_hard_bracket_holds_the_root(shape, spread):
     flattest = (-log_weight).exp().amax((1, 2))[:, None, None]
     units, groups = log_weight.shape[1:]
     assert (high - low <= (math.log(units) + math.log(groups)) * flattest * (1 + 1e-6) + 1e-9).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_hard_inverse_inverts_the_hard_minimum_of_maxima(shape):
+    _, bias, log_weight = network(shape, 1.0, seed=5)
+    f, _, _, q, n = shape
+    target = 10.0 * torch.randn(f, q, n, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    point = hard_inverse(target, bias, log_weight)
+    line = log_weight.exp()[..., None, None] * point[:, None, None] + bias[..., None, :]
+    torch.testing.assert_close(line.amax(1).amin(1), target, rtol=1e-11, atol=1e-11)
 
 
 def test_inputs_are_left_as_they_were():

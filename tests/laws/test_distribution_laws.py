@@ -11,11 +11,12 @@ from cases import CENTER, N_FEATURES, SPREAD, chains, integral, nodes, single_la
 from scipy import stats
 from torch.nn.functional import logsigmoid
 
-from ogive.distribution import Marginal, Triangular
+from ogive.distribution import Marginal, Triangular, random_logits
 from ogive.errors import NotAvailableError
 from ogive.mixture import Mixture
-from ogive.nn import factors
+from ogive.nn import ensemble, factors, walk
 from ogive.nn.cdf import CDFNetwork
+from ogive.nn.ensemble import Ensemble
 
 TAILS = torch.tensor([1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-3, 1 - 1e-6, 1 - 1e-9], dtype=torch.float64).logit()
 
@@ -351,6 +352,17 @@ def test_work_in_pieces_gives_the_whole(case, monkeypatch):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=case.within(1e-10))
 
 
+def test_draws_in_pieces_are_the_draws_of_the_whole(case, monkeypatch):
+    law = case.network()(case.rows(5))
+    with torch.no_grad():
+        whole = law.sample(8, seeded(24))
+        monkeypatch.setattr(walk, "LINES_AT_ONCE", 30)
+        monkeypatch.setattr(ensemble, "DRAWS_AT_ONCE", 7)
+        pieces = law.sample(8, seeded(24))
+    scale = case.network().scale_y.scale.max().item()
+    torch.testing.assert_close(pieces, whole, rtol=1e-9, atol=1e-9 * scale)
+
+
 def test_asking_changes_nothing(case):
     network = case.network()
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -396,6 +408,35 @@ def test_float32_says_nearly_the_same(case):
 
 
 # Draws
+
+
+def test_every_draw_lies_at_the_logits_it_was_drawn_for(chain_case):
+    """To a millionth or so, of one member, whose logits the generator tells again."""
+    law = chain_case.network()(chain_case.rows(3))
+    alone = Ensemble(law.network, law.features, slice(0, 1))
+    told = seeded(25)
+    torch.multinomial(torch.ones(1), 300, replacement=True, generator=told)
+    asked = torch.empty(100, 3, law.n_outputs, dtype=torch.float64)
+    asked[..., list(law.order)] = random_logits((100, 3, law.n_outputs), told)
+    with torch.no_grad():
+        found = alone.logits(alone.sample(100, seeded(25)))
+    torch.testing.assert_close(found, asked, rtol=0, atol=5e-6)
+
+
+def test_a_chain_walked_with_what_is_known_is_the_chain_computed_at_once(chain_case):
+    network = chain_case.network()
+    law = network(chain_case.rows(4))
+    with torch.no_grad():
+        y = law.sample(3, seeded(26))
+        features = network.scale_x(chain_case.rows(4))[None].repeat(1, 1, 3)
+        chain = network.chain(network.scale_y(y.flatten(0, 1)))
+        at_once = network.readings(features, chain).logit
+        factor = law.first().member
+        for place in range(law.n_outputs):
+            points = chain[:, place, None] if place else chain[:, 0].view(-1, 3, 4)
+            logit = factor.read(points).logit.reshape(len(chain), -1)
+            torch.testing.assert_close(logit, at_once[:, place], rtol=1e-10, atol=1e-10)
+            factor = factor.then(points) if place < law.n_outputs - 1 else factor
 
 
 def uniform(values) -> float:

@@ -14,10 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from .linear import ALL, Chosen, Condition, FactorLinear, SharedLinear, Step
+from .linear import ALL, Condition, FactorLinear, Run, SharedLinear, Step
 from .ramps import QuantileRamps
 
-__all__ = ["ChainConditioner", "Conditioner", "Disturb", "TrunkConditioner"]
+__all__ = ["ChainConditioner", "Conditioner", "Disturb", "Known", "TrunkConditioner"]
+
+Known = list[Tensor]
 
 
 class Disturb(Protocol):
@@ -41,6 +43,13 @@ class Conditioner(nn.Module):
 
     def fit(self, x: Tensor) -> None:
         """Fit to scaled features (p, n) what is not learnt by gradients."""
+
+    def further(self, known: Known, x: Tensor, before: Tensor, at: Run) -> tuple[Known, list[Condition]]:
+        """Conditions of the one chosen output, and what the next one can use of the work, each tensor with rows last.
+
+        `known` is what the output before it left, or empty.
+        """
+        return [], self(x, before, at)
 
 
 class TrunkConditioner(Conditioner):
@@ -80,18 +89,32 @@ class TrunkConditioner(Conditioner):
     def fit(self, x: Tensor) -> None:
         self.ramps.fit(x)
 
-    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, disturb: Disturb | None = None) -> list[Condition]:
+    def forward(self, x: Tensor, before: Tensor, at: Run = ALL, disturb: Disturb | None = None) -> list[Condition]:
         """The last hidden features, once for each layer of the stack."""
         members, outputs = at
         last = range(len(self.seen))[outputs][-1]
         x = self.ramps(x)
         x = x if disturb is None else disturb.inputs(x)
-        m = max(len(x), len(before))
-        h = torch.cat([x.expand(m, -1, -1), before.expand(m, -1, -1)[:, :last]], 1)
+        h = _joined(x, before[:, :last])
         for layer in self.layers:
             h = silu(layer(h, members, last + 1))
             h = h if disturb is None else disturb.hidden(h, members)
-        return [Condition(h, self.seen[outputs])] * len(self.widths)
+        return self._conditions(h, outputs)
+
+    def further(self, known: Known, x: Tensor, before: Tensor, at: Run) -> tuple[Known, list[Condition]]:
+        """Only units of the output's own degree are computed; those of lower ones, and the inputs, are `known`."""
+        members, outputs = at
+        last = before.shape[1]
+        h = _joined(known[0], before[:, last - 1 :]) if known else _joined(self.ramps(x), before)
+        found = [h]
+        for i, layer in enumerate(self.layers, 1):
+            new = silu(layer(h, members, last + 1, last if known else 0))
+            h = torch.cat([known[i], new], 1) if known else new
+            found.append(h)
+        return found, self._conditions(h, outputs)
+
+    def _conditions(self, hidden: Tensor, outputs: slice) -> list[Condition]:
+        return [Condition(hidden, self.seen[outputs])] * len(self.widths)
 
 
 class ChainConditioner(Conditioner):
@@ -108,7 +131,7 @@ class ChainConditioner(Conditioner):
         self.seen = tuple(n_features + i for i in range(n_outputs))
         self.widths = list(widths)
 
-    def forward(self, x: Tensor, before: Tensor, at: Chosen = ALL, disturb: Disturb | None = None) -> list[Condition]:
+    def forward(self, x: Tensor, before: Tensor, at: Run = ALL, disturb: Disturb | None = None) -> list[Condition]:
         """Condition features of each layer in turn."""
         x = x if disturb is None else disturb.inputs(x)
         m = len(self.entry.weight[at[0]])
@@ -117,3 +140,9 @@ class ChainConditioner(Conditioner):
         for layer in self.links:
             found.append(Condition(torch.tanh(layer(found[-1], at))))
         return found
+
+
+def _joined(x: Tensor, before: Tensor) -> Tensor:
+    """Features (m or 1, p, n) and outputs (m or 1, k, n) one under the other."""
+    m = max(len(x), len(before))
+    return torch.cat([x.expand(m, -1, -1), before.expand(m, -1, -1)], 1)

@@ -7,19 +7,23 @@ the densities that each gave to the outputs before it. They travel as logarithms
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from ..distribution import Distribution, Factor, Law, Reading, Triangular, random_logits
-from ..numerics import bracketed_newton, logit_of_mixture, sobol_points
+from ..numerics import logit_of_mixture, sobol_points
 from .factors import FactorNetwork, MemberFactor
 from .grid import readings_on_axis
+from .rounds import Rounds
+from .walk import walk
 
 __all__ = ["Ensemble", "EnsembleFactor", "PathLaw"]
 
 NODES_AT_ONCE = 4096
-ROUGH = 1e-3  # of the logit, before Newton takes the last step and leaves about its square
+DRAWS_AT_ONCE = 1 << 15
 CELLS_AT_ONCE = 1 << 20  # a few megabytes of hidden features: twice as fast as what leaves the cache
 
 
@@ -36,7 +40,8 @@ class Ensemble(Triangular):
         return Ensemble(self.network, self.features[..., index], self.members)
 
     def first(self) -> Factor:
-        return EnsembleFactor(self, self._start(), self.log_weights[:, None].expand(-1, self.n_rows))
+        start = MemberFactor(self.network, self.members, self.features, self.features[:, :0])
+        return EnsembleFactor(self, start, self.log_weights[:, None].expand(-1, self.n_rows))
 
     def log_prob(self, y: Tensor) -> Tensor:
         if y.ndim > 2:
@@ -51,17 +56,27 @@ class Ensemble(Triangular):
 
     def sample(self, size: int, generator: torch.Generator) -> Tensor:
         """Draws at the price of one member: each picks its member first, then walks that member's chain."""
-        cells = size * self.n_rows
-        member = torch.multinomial(self.log_weights.exp(), cells, replacement=True, generator=generator)
-        logits = random_logits((cells, self.n_outputs), generator).to(self.features.dtype)
+        cells = torch.arange(size * self.n_rows)
+        member = torch.multinomial(self.log_weights.exp(), len(cells), replacement=True, generator=generator)
+        logits = random_logits((len(cells), self.n_outputs), generator).to(self.features.dtype)
         draws = torch.empty_like(logits)
-        for k, place in enumerate(range(*self.members.indices(self.network.n_members))):
-            mine = (member == k).nonzero()[:, 0]
-            if not len(mine):
-                continue
-            alone = MemberFactor(self.network, slice(place, place + 1), self.features, self.features[:, :0])
-            draws[mine] = self._walk(alone.take(mine % self.n_rows), logits[mine].T[None], ROUGH)[0].T
+        for mine in cells.view(size, self.n_rows).T.flatten().split(DRAWS_AT_ONCE):  # draws of a row come together
+            draws[mine] = self._draws(member[mine], mine % self.n_rows, logits[mine])
         return self._unscaled(draws).view(size, self.n_rows, self.n_outputs)
+
+    def _draws(self, member: Tensor, row: Tensor, logits: Tensor) -> Tensor:
+        """Scaled draws (k, d) in chain order, of one member (k,) and row (k,) each, of conditional `logits` (k, d)."""
+        every, factors = [], []
+        for k, start in enumerate(self._starts()):
+            mine = (member == k).nonzero()[:, 0]
+            if len(mine):
+                rounds = Rounds(row[mine])
+                every.append(mine[rounds.order])
+                factors.append(start(rounds.rows).laid_out(rounds.spread))
+        chains = walk(factors, [logits[mine].T[None] for mine in every])
+        draws = torch.empty_like(logits)
+        draws[torch.cat(every)] = torch.cat(chains, -1)[0].T
+        return draws
 
     def _paths(self, size: int) -> tuple[Tensor, Tensor]:
         """Every member walks its own chain from its own Sobol points, so the weights of members are exact."""
@@ -84,34 +99,23 @@ class Ensemble(Triangular):
         each = 1 << max(0, math.ceil(math.log2(size / n_members)))
         points = sobol_points(n_members * each, length).view(n_members, each, length)  # blocks stay well spread
         logits = points.logit().mT[..., None].expand(-1, -1, -1, self.n_rows).flatten(2)
-        start = self._start().take(torch.arange(self.n_rows).repeat(each))
-        return each, self._walk(start, logits.to(self.features.dtype), ROUGH)
+        starts = [start(slice(None)).laid_out(lambda part: part.repeat(1, 1, each)) for start in self._starts()]
+        return each, torch.cat(walk(starts, logits.to(self.features.dtype).split(1)))
 
-    def _start(self) -> MemberFactor:
-        return MemberFactor(self.network, self.members, self.features, self.features[:, :0])
+    def _starts(self) -> list[Callable[[Tensor | slice], MemberFactor]]:
+        """For each member alone, its first factor as a function of the rows."""
 
-    @staticmethod
-    def _walk(factor: MemberFactor, logits: Tensor, tolerance: float = 0.0) -> Tensor:
-        """Scaled outputs (m, length, N) whose conditional logits under each member alone are `logits`."""
-        found: list[Tensor] = []
-        for logit in logits.unbind(1):
-            factor = factor.then(found[-1]) if found else factor
-            found.append(_member_quantile(factor, logit[:, None], tolerance))
-        return torch.cat(found, 1)
+        def start(place: int, rows: Tensor | slice) -> MemberFactor:
+            features = self.features[..., rows]
+            return MemberFactor(self.network, slice(place, place + 1), features, features[:, :0])
+
+        return [partial(start, place) for place in range(*self.members.indices(self.network.n_members))]
 
     def _unscaled(self, chain: Tensor) -> Tensor:
         """User's units and order, for scaled outputs (..., d) in chain order."""
         place = [self.order.index(i) for i in range(self.n_outputs)]
         scale_y = self.network.scale_y
         return (scale_y.center + scale_y.scale * chain[..., place].to(scale_y.center.dtype)).to(chain.dtype)
-
-
-def _member_quantile(factor: MemberFactor, logit: Tensor, tolerance: float) -> Tensor:
-    def rising(point: Tensor) -> tuple[Tensor, Tensor]:
-        reading = factor.read(point)
-        return reading.logit, reading.log_slope
-
-    return bracketed_newton(rising, logit, *factor.bracket(logit), tolerance=tolerance)
 
 
 class ScaledLaw(Law):

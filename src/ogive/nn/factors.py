@@ -6,7 +6,7 @@ it. `MemberFactor` is one output at a time, with its condition biases computed o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..distribution import Reading
 from .conditioner import Conditioner, Disturb
 from .jet import Jet
-from .linear import Chosen
+from .linear import Chosen, Run
 from .links import Link
 from .monotone import MonotoneStack
 from .scaling import FeatureScaling, OutputScaling
@@ -122,6 +122,7 @@ class MemberFactor:
     """The law of one output under each member by itself, in scaled units.
 
     `features` (1, p, N) and the outputs `before` (m or 1, i, N) in chain order fix the N laws; points are (m, q, N).
+    `known` is what the factor before this one left of its work, if there was one.
     """
 
     def __init__(
@@ -130,26 +131,35 @@ class MemberFactor:
         members: slice,
         features: Tensor,
         before: Tensor,
-        biases: list[Tensor] | None = None,
+        known: Sequence[Tensor] = (),
+        biases: Sequence[Tensor] = (),
     ) -> None:
         place = before.shape[1]
         self.network, self.members, self.features, self.before = network, members, features, before
-        self.at: Chosen = (members, slice(place, place + 1))
-        if biases is None:
-            biases = network.stack.biases(network.conditioner(features, before, self.at), self.at)
-        self.biases = biases
+        self.at: Run = (members, slice(place, place + 1))
+        self.known, self.biases = list(known), list(biases)
+        if not biases:
+            self.known, conditions = network.conditioner.further(self.known, features, before, self.at)
+            self.biases = network.stack.biases(conditions, self.at)
         self.ends = network.ends(self.at, features.dtype)
 
-    def take(self, index: Tensor) -> MemberFactor:
-        """The factor of some of the N laws, with repetition."""
-        biases = [bias[..., index] for bias in self.biases]
-        return MemberFactor(self.network, self.members, self.features[..., index], self.before[..., index], biases)
+    def laid_out(self, anew: Callable[[Tensor], Tensor]) -> MemberFactor:
+        """The factor of some of the N laws, with repetition, as `anew` takes them from the last axis of a tensor."""
+        known, biases = ([anew(part) for part in parts] for parts in (self.known, self.biases))
+        return MemberFactor(self.network, self.members, anew(self.features), anew(self.before), known, biases)
 
     def then(self, point: Tensor) -> MemberFactor:
         """The next output's factor at each of the points (m or 1, q, N), which become q N laws."""
-        features, before = (rows.repeat(1, 1, point.shape[1]) for rows in (self.features, self.before))
+        q = point.shape[1]
+        features, before, *known = (
+            part if q == 1 else part.repeat(1, 1, q) for part in (self.features, self.before, *self.known)
+        )
         before = torch.cat([before.expand(len(point), -1, -1), point.flatten(1)[:, None]], 1)
-        return MemberFactor(self.network, self.members, features, before)
+        return MemberFactor(self.network, self.members, features, before, known)
+
+    def target(self, logit: Tensor) -> Tensor:
+        """The values (m, q, N) that O takes at each member's quantiles of `logit`."""
+        return self.network.link.target(self._rising(self.biases), logit, self.ends)
 
     def read(self, point: Tensor) -> Reading:
         """Readings (m, q, N), computed in pieces that stay within the cache."""
@@ -167,8 +177,7 @@ class MemberFactor:
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         """Points around each member's quantile of `logit` (m, q, N), within the support."""
-        target = self.network.link.target(self._rising(self.biases), logit, self.ends)
-        low, high = self.network.stack.bracket(target, self.biases, self.at)
+        low, high = self.network.stack.bracket(self.target(logit), self.biases, self.at)
         return torch.maximum(low, self.ends[0]), torch.minimum(high, self.ends[1])
 
     def _rising(self, biases: list[Tensor]) -> Callable[[Tensor], Jet]:

@@ -16,7 +16,6 @@ from ..distribution import Reading
 from .factors import MemberFactor
 from .jet import Jet
 from .linear import chosen
-from .monotone import SoftMinMaxLayer
 
 __all__ = ["product_soft_min_max", "readings_on_axis"]
 
@@ -50,11 +49,8 @@ def readings_on_axis(member: MemberFactor, nodes: Tensor) -> Iterator[tuple[slic
 
 def _lines_of_one_layer(member: MemberFactor) -> Tensor | None:
     """Log-slopes (f, u, g) of a stack of one soft min-max layer, None of any other stack."""
-    stack = member.network.stack
-    layer = stack.layers[0]
-    if len(stack.layers) > 1 or len(stack.norms) or not isinstance(layer, SoftMinMaxLayer):
-        return None
-    return chosen(layer.log_weight, member.at).view(-1, *layer.shape[1:])
+    layer = member.network.stack.only
+    return None if layer is None else chosen(layer.log_weight, member.at).view(-1, *layer.shape[1:])
 
 
 def product_soft_min_max(nodes: Tensor, bias: Tensor, log_weight: Tensor) -> Jet | None:

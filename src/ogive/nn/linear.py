@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["ALL", "Chosen", "Condition", "FactorLinear", "SharedLinear", "Step", "chosen", "stepped_linear"]
+__all__ = ["ALL", "Chosen", "Condition", "FactorLinear", "Run", "SharedLinear", "Step", "chosen", "stepped_linear"]
 
-Chosen = tuple[slice, slice]
-ALL: Chosen = (slice(None), slice(None))
+Run = tuple[slice, slice]
+Chosen = tuple[slice | Tensor, slice]
+ALL: Run = (slice(None), slice(None))
 
 
 class Step(NamedTuple):
@@ -101,10 +102,11 @@ class SharedLinear(nn.Module):
         self.weight = nn.Parameter(_uniform((n_members, 1, n_out, n_in), 1.0, generator) * bound * visible)
         self.bias = nn.Parameter(_uniform((n_members, 1, n_out, 1), 1.0, generator) * bound)
 
-    def forward(self, x: Tensor, members: slice, n_steps: int) -> Tensor:
-        """What the first `n_steps` steps give, (m, n, rows), from as much of x (m or 1, n_in, rows) as they see."""
-        steps = self.steps[:n_steps]
-        weight, bias = (part[members, 0, : steps[-1].stop] for part in (self.weight, self.bias))
+    def forward(self, x: Tensor, members: slice, n_steps: int, first: int = 0) -> Tensor:
+        """What steps `first` to `n_steps` give, (m, n, rows), from as much of x (m or 1, n_in, rows) as they see."""
+        start = self.steps[first - 1].stop if first else 0
+        steps = [Step(stop - start, seen) for stop, seen in self.steps[first:n_steps]]
+        weight, bias = (part[members, 0, start : start + steps[-1].stop] for part in (self.weight, self.bias))
         weight = weight if self.open_to is None else weight * self.open_to[members].to(weight.dtype)
         return stepped_linear(weight, bias, x.expand(len(weight), -1, -1), steps)
 

@@ -16,7 +16,7 @@ from torch.nn.functional import softplus
 
 from .jet import Jet
 from .linear import ALL, Chosen, Condition, FactorLinear, chosen
-from .softminmax import hard_bracket, soft_min_max, soft_min_max_of_lines
+from .softminmax import hard_bracket, hard_inverse, soft_min_max, soft_min_max_of_lines
 
 __all__ = ["HardMinMaxLayer", "Lines", "MonotoneStack", "RisingNorm", "SoftMinMaxLayer", "SquashLayer"]
 
@@ -92,9 +92,16 @@ class SoftMinMaxLayer(Lines):
 
     def bracket(self, target: Tensor, bias: Tensor, at: Chosen) -> tuple[Tensor, Tensor]:
         """Bracket of the root in closed form, for a single layer."""
+        return hard_bracket(target, *self._lines(bias, at))
+
+    def start(self, target: Tensor, bias: Tensor, at: Chosen) -> Tensor:
+        """The root of the hard minimum of maxima, for a single layer."""
+        return hard_inverse(target, *self._lines(bias, at))
+
+    def _lines(self, bias: Tensor, at: Chosen) -> tuple[Tensor, Tensor]:
         _, units, groups = self.shape
         log_weight = chosen(self.log_weight, at).reshape(-1, units, groups)
-        return hard_bracket(target, bias.view(len(log_weight), units, groups, bias.shape[-1]), log_weight)
+        return bias.view(len(log_weight), units, groups, bias.shape[-1]), log_weight
 
 
 class HardMinMaxLayer(Lines):
@@ -194,8 +201,22 @@ class MonotoneStack(nn.Module):
 
     def bracket(self, target: Tensor, biases: Sequence[Tensor], at: Chosen = ALL) -> tuple[Tensor, Tensor]:
         """Points (f, q, n) between which O takes the value `target`, or where to begin looking."""
-        only = self.layers[0]
-        if len(self.layers) == 1 and not len(self.norms) and isinstance(only, SoftMinMaxLayer):
-            blunt = target * (-chosen(self.log_sharpness, at)[:, None, None]).exp()
-            return only.bracket(blunt, biases[0], at)
+        if self.only is not None:
+            return self.only.bracket(self._blunt(target, at), biases[0], at)
         return torch.full_like(target, -1.0), torch.ones_like(target)
+
+    def start(self, target: Tensor, biases: Sequence[Tensor], at: Chosen = ALL) -> Tensor:
+        """A point (f, q, n) near which O takes the value `target`, or where to begin looking."""
+        if self.only is not None:
+            return self.only.start(self._blunt(target, at), biases[0], at)
+        return torch.zeros_like(target)
+
+    def _blunt(self, target: Tensor, at: Chosen) -> Tensor:
+        """What the layers give where O is `target`."""
+        return target * (-chosen(self.log_sharpness, at)[:, None, None]).exp()
+
+    @property
+    def only(self) -> SoftMinMaxLayer | None:
+        """The layer of a stack that has but one, of soft min-max: its hard inverse is known in closed form."""
+        alone = len(self.layers) == 1 and not len(self.norms)
+        return self.layers[0] if alone and isinstance(self.layers[0], SoftMinMaxLayer) else None

@@ -26,7 +26,7 @@ from torch.nn.functional import hardshrink
 
 from .jet import Jet
 
-__all__ = ["hard_bracket", "soft_min_max", "soft_min_max_of_lines"]
+__all__ = ["hard_bracket", "hard_inverse", "soft_min_max", "soft_min_max_of_lines"]
 
 # Lines far from the winning one have gradients that no sum would notice, but a matrix product stalls on denormal
 # numbers: below this multiple of the smallest normal one they become zero.
@@ -49,14 +49,17 @@ def soft_min_max_of_lines(value: Tensor, slope: Tensor) -> Jet:
 def hard_bracket(target: Tensor, bias: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
     """Two points (f, q, n) between which the network takes the value `target` (f, q, n).
 
-    The soft value lies above the hard one by at most log(units) and below it by at most log(groups), and the hard
-    minimum of maxima is inverted in closed form: t(z) = max_g min_u (z - b) / a.
+    The soft value lies above the hard one by at most log(units) and below it by at most log(groups).
     """
     units, groups = log_weight.shape[1:]
-    reach = (-log_weight).exp()[..., None, None]
-    lowest, highest = target - math.log(units), target + math.log(groups)
-    low, high = ((z[:, None, None] - bias[..., None, :]).mul_(reach).amin(1).amax(1) for z in (lowest, highest))
+    low, high = (hard_inverse(target + step, bias, log_weight) for step in (-math.log(units), math.log(groups)))
     return low, high
+
+
+def hard_inverse(target: Tensor, bias: Tensor, log_weight: Tensor) -> Tensor:
+    """The point (f, q, n) at which the hard minimum of maxima is `target`: t(z) = max_g min_u (z - b) / a."""
+    reach = (-log_weight).exp()[..., None, None]
+    return (target[:, None, None] - bias[..., None, :]).mul_(reach).amin(1).amax(1)
 
 
 class _SoftMinMax(torch.autograd.Function):

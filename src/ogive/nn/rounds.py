@@ -1,0 +1,35 @@
+"""Draws laid out in rounds, so that what draws of one row share is copied in long runs and never gathered."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["Rounds"]
+
+
+class Rounds:
+    """An order of N draws of the given `rows` (N,): round k has one draw of every row with more than k of them.
+
+    Attributes
+    ----------
+    rows : the distinct rows (r,), those with most draws first, so that every round is of a first part of them
+    order : the draws (N,), round after round
+    """
+
+    def __init__(self, rows: Tensor) -> None:
+        distinct, which, count = rows.unique(return_inverse=True, return_counts=True)
+        most_first = count.argsort(descending=True, stable=True)
+        self.rows, count = distinct[most_first], count[most_first]
+        place = torch.empty_like(most_first).scatter_(0, most_first, torch.arange(len(distinct)))[which]
+        by_row = place.argsort(stable=True)
+        start = (count.cumsum(0) - count).repeat_interleave(count)
+        turn = torch.empty_like(by_row).scatter_(0, by_row, torch.arange(len(rows)) - start)
+        self.order = (turn * len(distinct) + place).argsort()
+        self._lengths = turn.bincount().tolist()
+
+    def spread(self, shared: Tensor) -> Tensor:
+        """What the distinct rows have (..., r), for every draw in order (..., N)."""
+        full = self._lengths.count(len(self.rows))
+        every = shared.repeat(*[1] * (shared.ndim - 1), full)
+        return torch.cat([every, *(shared[..., :length] for length in self._lengths[full:])], -1)
