@@ -165,6 +165,19 @@ def test_a_tolerance_saves_steps_and_is_kept():
     assert calls[1.0] < calls[0.0]
 
 
+@pytest.mark.parametrize("start", [-30.0, 9.9, 9.0, math.nan, math.inf])
+def test_a_start_saves_steps_and_changes_no_root(start):
+    points = []
+
+    def watched(t):
+        points.append(t.item())
+        return sinh(t)
+
+    root = bracketed_newton(watched, f64(1e4), f64(0.0), f64(20.0), start=f64(start), holds=True)
+    assert root.item() == pytest.approx(math.asinh(1e4), abs=1e-12)
+    assert points[0] == (start if 0.0 <= start <= 20.0 else 10.0)  # and the ends of a bracket that holds stay unasked
+
+
 def test_float32_settles_too():
     root = bracketed_newton(steep, torch.tensor([3e3]), torch.tensor([-1.0]), torch.tensor([1.0]))
     assert root.dtype == torch.float32

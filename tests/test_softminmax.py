@@ -130,6 +130,31 @@ def test_equal_lines_have_a_closed_form():
     assert log_slope.item() == pytest.approx(0.5, rel=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("reach", [1.0, 30.0, 3e3, 1e20])
+def test_it_is_the_same_jet_where_no_gradients_are_wanted(dtype, reach):
+    """Near zero, where no largest line is taken off, and far from it, one beside the other."""
+    point, bias, log_weight = (part.to(dtype) for part in network((2, 3, 4, 2, 40), 2.0, seed=7))
+    point = reach * point.sign() * point.abs() ** 3
+    wanted = soft_min_max(point, bias, log_weight)
+    with torch.no_grad():
+        found = soft_min_max(point, bias, log_weight)
+    longest = 1.0 + bias.abs().max() + (log_weight.exp().amax((1, 2))[:, None, None] * point.abs())
+    rounding = 16.0 * torch.finfo(dtype).eps * longest
+    assert ((found.value - wanted.value).abs() <= rounding).all()
+    near = rounding < 1e-3
+    assert ((found.log_slope - wanted.log_slope).abs() <= 8.0 * rounding)[near].all()
+    assert found.log_slope.isfinite().all()
+
+
+def test_nan_stays_nan_without_gradients():
+    point, bias, log_weight = network((1, 2, 2, 1, 3))
+    point[..., 1] = math.nan
+    with torch.no_grad():
+        value, log_slope = soft_min_max(point, bias, log_weight)
+    assert value.isnan().flatten().tolist() == log_slope.isnan().flatten().tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_hard_bracket_holds_the_root(shape, spread):

@@ -64,10 +64,13 @@ def bracketed_newton(
     high: Tensor,
     *,
     tolerance: float = 0.0,
+    start: Tensor | None = None,
+    holds: bool = False,
 ) -> Tensor:
     """Solve rising(t) = target elementwise, where rising returns its value and its slope's logarithm.
 
-    The bracket [low, high] is widened until it holds the root, then every step is Newton's where that falls
+    The bracket [low, high] is widened until it holds the root, unless it is known that it `holds` one. The first point
+    is `start` where that lies inside, else the middle; from there every step is Newton's where that falls
     inside the bracket and bisection where it does not. A point settles when its step is below four units in the last
     place of its scale, the larger of |t| and the first bracket's width, or when its value comes within `tolerance` of
     the target, from where the last step leads to about the square of that, however steep the function.
@@ -78,10 +81,12 @@ def bracketed_newton(
         When a point has not settled after `MAX_NEWTON_STEPS`; it is never returned half solved.
     """
     unit = torch.finfo(target.dtype).eps
-    low, high = _widen(rising, target, low, high)
+    low, high = (low, high) if holds else _widen(rising, target, low, high)
     width = high - low
     width_before = width
     point = 0.5 * (low + high)
+    if start is not None:
+        point = torch.where((start >= low) & (start <= high), start, point)
     for step in range(MAX_NEWTON_STEPS):
         value, log_slope = rising(point)
         excess = value - target
@@ -96,8 +101,8 @@ def bracketed_newton(
         if bool(settled.all()):
             return torch.minimum(torch.maximum(newton, low), high)
         inside = (newton >= low) & (newton <= high)
-        if step % 4 == 3:  # a bracket that has not halved in four steps is bisected: linear rate at worst
-            inside &= (high - low) <= 0.5 * width_before
+        if step % 4 == 3:  # a bracket that has hardly halved in four steps is bisected: linear rate at worst
+            inside &= (high - low) <= 0.51 * width_before  # not 0.5: rounding would decide where one step halved it
             width_before = high - low
         point = torch.where(settled, point, torch.where(inside, newton, 0.5 * (low + high)))
     raise NumericalError(

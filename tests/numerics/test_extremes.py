@@ -72,14 +72,16 @@ def test_logit_of_mixture_reduces_the_axes_it_is_told():
     torch.testing.assert_close(found.sigmoid(), logits.sigmoid().mean((0, 2)), rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_soft_min_max_over_forty_powers_of_e(dtype):
+def test_soft_min_max_over_forty_powers_of_e(dtype, gradients):
     """The rounding of a line l moves the jet by a few units in the last place of the largest |l|, and no more."""
     unit = torch.finfo(dtype).eps
     for row in TABLES["soft_min_max"]:
         log_weight = torch.tensor(row["log_weight"], dtype=dtype).mT[None]
         bias = torch.tensor(row["bias"], dtype=dtype).mT[None, ..., None]
-        value, log_slope = soft_min_max(torch.full((1, 1, 1), row["point"], dtype=dtype), bias, log_weight)
+        with torch.set_grad_enabled(gradients):
+            value, log_slope = soft_min_max(torch.full((1, 1, 1), row["point"], dtype=dtype), bias, log_weight)
         longest = (log_weight.double().exp() * row["point"] + bias[..., 0].double()).abs().max().item()
         steepness = log_weight.abs().max().item()
         rounding = 4.0 * unit * (1.0 + longest * (1.0 + steepness))

@@ -141,6 +141,7 @@ class MemberFactor:
         if not biases:
             self.known, conditions = network.conditioner.further(self.known, features, before, self.at)
             self.biases = network.stack.biases(conditions, self.at)
+            self.known = self.known if place < network.n_outputs - 1 else []
         self.ends = network.ends(self.at, features.dtype)
 
     def laid_out(self, anew: Callable[[Tensor], Tensor]) -> MemberFactor:

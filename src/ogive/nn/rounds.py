@@ -9,7 +9,7 @@ __all__ = ["Rounds"]
 
 
 class Rounds:
-    """An order of N draws of the given `rows` (N,): round k has one draw of every row with more than k of them.
+    """An order of N draws of rising `rows` (N,): round k has one draw of every row with more than k of them.
 
     Attributes
     ----------
@@ -18,15 +18,14 @@ class Rounds:
     """
 
     def __init__(self, rows: Tensor) -> None:
-        distinct, which, count = rows.unique(return_inverse=True, return_counts=True)
-        most_first = count.argsort(descending=True, stable=True)
-        self.rows, count = distinct[most_first], count[most_first]
-        place = torch.empty_like(most_first).scatter_(0, most_first, torch.arange(len(distinct)))[which]
-        by_row = place.argsort(stable=True)
-        start = (count.cumsum(0) - count).repeat_interleave(count)
-        turn = torch.empty_like(by_row).scatter_(0, by_row, torch.arange(len(rows)) - start)
-        self.order = (turn * len(distinct) + place).argsort()
-        self._lengths = turn.bincount().tolist()
+        distinct, which, count = rows.unique_consecutive(return_inverse=True, return_counts=True)
+        every, most_first = torch.arange(len(rows)), count.argsort(descending=True, stable=True)
+        place = torch.empty_like(most_first).scatter_(0, most_first, every[: len(distinct)])
+        turn = every - (count.cumsum(0) - count)[which]
+        length = turn.bincount()
+        at = (length.cumsum(0) - length)[turn] + place[which]
+        self.rows, self.order = distinct[most_first], torch.empty_like(every).scatter_(0, at, every)
+        self._lengths = length.tolist()
 
     def spread(self, shared: Tensor) -> Tensor:
         """What the distinct rows have (..., r), for every draw in order (..., N)."""

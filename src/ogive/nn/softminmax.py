@@ -33,12 +33,37 @@ __all__ = ["hard_bracket", "hard_inverse", "soft_min_max", "soft_min_max_of_line
 FAINT = 1e8
 # torch takes powers of two three to four times as fast as those of e, and as exactly.
 TWOS_IN_E = math.log2(math.e)
+# Values up to here leave the exponentials of the lines that count, and their sums, far within the floats.
+REACH = {torch.float32: 40.0, torch.float64: 600.0}
 
 
 def soft_min_max(point: Tensor, bias: Tensor, log_weight: Tensor) -> Jet:
     """Jet of the network at `point` (f, q, n) for lines with `bias` (f, u, g, n) and `log_weight` (f, u, g)."""
-    value, log_slope = _SoftMinMax.apply(point, bias, log_weight)  # type: ignore[no-untyped-call]
+    if torch.is_grad_enabled():
+        return Jet(*_SoftMinMax.apply(point, bias, log_weight))  # type: ignore[no-untyped-call]
+    value, log_slope = _unshifted(point, bias, log_weight)
+    wild = ~(value.abs() < REACH[value.dtype])
+    if bool(wild.any()):
+        laws = wild.flatten(0, 1).any(0).nonzero()[:, 0]
+        with_care = _SoftMinMax.apply(point[..., laws], bias[..., laws], log_weight)  # type: ignore[no-untyped-call]
+        value[..., laws], log_slope[..., laws] = with_care
     return Jet(value, log_slope)
+
+
+def _unshifted(point: Tensor, bias: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Value and log-slope, right where the value lies within reach: no largest line is looked for and taken off.
+
+    A group whose sum leaves the floats is then so far above the least one that its share is nothing.
+    """
+    steepest = log_weight.amax((1, 2))[:, None, None]
+    weight = log_weight.exp()[..., None, None]
+    relative = (log_weight - steepest).exp()[..., None, None]
+    power = torch.addcmul(bias[..., None, :], weight, point[:, None, None]).mul_(TWOS_IN_E).exp2_()
+    share = power.sum(1).reciprocal_()
+    group_slope = power.mul_(relative).sum(1).mul_(share).nan_to_num_(0.0, 0.0)
+    mass = share.sum(1)
+    slope = group_slope.mul_(share).sum(1).div_(mass)
+    return mass.log_().neg_(), slope.log_().add_(steepest)
 
 
 def soft_min_max_of_lines(value: Tensor, slope: Tensor) -> Jet:

@@ -74,6 +74,7 @@ def _solve_in_brackets(searches: Sequence[_Search]) -> None:
     stack = first.network.stack
     members = torch.tensor([search.factor.members.start for search in searches], device=first.features.device)
     at: Chosen = (members, first.at[1])
+    reached = [search.point.clone() for search in searches]
     for piece in torch.arange(max(len(search.behind) for search in searches)).split(_columns([first] * len(searches))):
         places = [search.behind[piece % len(search.behind)] for search in searches]  # as many of each, some twice
         pairs = list(zip(searches, places, strict=True))
@@ -86,7 +87,9 @@ def _solve_in_brackets(searches: Sequence[_Search]) -> None:
             return Jet(*stack(point, biases, at))
 
         bracket = stack.bracket(target, biases, at)
-        roots = bracketed_newton(rising, target, *bracket, tolerance=_tolerance(first))
+        start = torch.cat([point[..., here] for point, (_, here) in zip(reached, pairs, strict=True)])
+        holds = stack.only is not None
+        roots = bracketed_newton(rising, target, *bracket, tolerance=_tolerance(first), start=start, holds=holds)
         for (search, here), root in zip(pairs, roots, strict=True):
             search.point[..., here] = root
 
