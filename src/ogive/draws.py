@@ -37,7 +37,7 @@ def crps(law: Distribution, y: Tensor, n_paths: int, size: int) -> Tensor:
     laws = [law.marginal(j, n_paths) for j in range(law.n_outputs)]
     by_draws = crps_of_draws(law, y, size) if any(one.n_paths > 1 for one in laws) else y
     exact = [
-        Quadrature(one, law.n_rows, t, through=t).crps(t) if one.n_paths == 1 else by_draws[:, j]
+        Quadrature(one, law.n_rows, t, through=t, rounds=1).crps(t) if one.n_paths == 1 else by_draws[:, j]
         for j, (one, t) in enumerate(zip(laws, y.unbind(-1), strict=True))
     ]
     return torch.stack(exact, -1)

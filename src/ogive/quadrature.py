@@ -26,10 +26,15 @@ TAIL = [7.5, 9.5, 12.5, 17.0, 24.0, 32.0]
 
 
 class Quadrature:
-    """Nodes (k, n) and weights (k, n), and a law's readings there; `through` (n,) is made an edge of panels."""
+    """Nodes (k, n) and weights (k, n), and a law's readings there; `through` (n,) is made an edge of panels.
 
-    def __init__(self, law: Law, n_rows: int, like: Tensor, through: Tensor | None = None) -> None:
-        edges, self.center = _edges(law, n_rows, like)
+    Panels are cut again in `rounds`: one is enough for the CRPS, whose integrand lies between 0 and 1.
+    """
+
+    def __init__(
+        self, law: Law, n_rows: int, like: Tensor, through: Tensor | None = None, rounds: int = ROUNDS
+    ) -> None:
+        edges, self.center = _edges(law, n_rows, like, rounds)
         if through is not None:
             edges = torch.cat([edges, through[None]]).sort(0).values
         self.low, self.high = edges[0], edges[-1]
@@ -73,15 +78,15 @@ class Quadrature:
         return self.nodes.gather(0, self.log_density.argmax(0, keepdim=True))[0]
 
 
-def _edges(law: Law, n_rows: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Edges of the panels (k, n), and the one near the median."""
+def _edges(law: Law, n_rows: int, like: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
+    """Edges of the panels (k, n), the worst cut again in some rounds, and the one near the median."""
     above = torch.tensor(BODY[1:] + TAIL, dtype=like.dtype, device=like.device)
     levels = torch.cat([-above.flip(0), above.new_zeros(1), above])
     edges = law.icdf(levels[:, None].expand(-1, n_rows), tolerance=1e-2).cummax(0).values
     center = edges[len(above)]
     cdf = levels.sigmoid()[:, None].expand_as(edges)
     inner = torch.arange(1, PIECES, dtype=like.dtype, device=like.device)[:, None, None] / PIECES
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         worst = (cdf.diff(dim=0) * edges.diff(dim=0)).topk(WORST, 0).indices
         left, right = edges.gather(0, worst), edges.gather(0, worst + 1)
         cuts = (left + inner * (right - left)).flatten(0, 1)

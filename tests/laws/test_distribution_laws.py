@@ -17,6 +17,7 @@ from ogive.mixture import Mixture
 from ogive.nn import ensemble, factors, walk
 from ogive.nn.cdf import CDFNetwork
 from ogive.nn.ensemble import Ensemble
+from ogive.nn.factors import MemberFactor
 
 TAILS = torch.tensor([1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-3, 1 - 1e-6, 1 - 1e-9], dtype=torch.float64).logit()
 
@@ -513,6 +514,17 @@ def test_either_half_of_the_paths_stands_for_every_member(case):
     first, second = log_weights.exp().sort().values.view(-1, 2).unbind(1), log_weights.exp().chunk(2)
     assert second[0].sum().item() == pytest.approx(0.5, abs=1e-12)
     torch.testing.assert_close(first[0], second[0].sort().values)
+
+
+def test_a_factor_along_paths_is_that_of_each_row_and_path(chain_case):
+    """What x alone decides is computed once a row."""
+    law = chain_case.network()(chain_case.rows(3))
+    for place in range(law.n_outputs):
+        with torch.no_grad():
+            along = law.after_paths(place, 4)
+            repeated = MemberFactor(law.network, law.members, law.features.repeat(1, 1, 4), along.before)
+        for one, other in zip(along.biases, repeated.biases, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
 # Marginals

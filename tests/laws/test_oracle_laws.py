@@ -247,6 +247,25 @@ def test_integrals_find_a_needle_beside_a_haystack():
     np.testing.assert_allclose(rule.densest(), 0.0, atol=5e-3)
 
 
+@pytest.mark.parametrize("place", [-1.0, 0.0, 1e-6, 0.01, 0.9, 3.0])
+@pytest.mark.parametrize("width", [1e-6, 1e-2])
+def test_the_crps_of_a_needle_beside_a_haystack(place, width):
+    """Of a normal mixture: Grimit et al., "The continuous ranked probability score for circular variables" (2006)."""
+    means, scales, shares = np.array([0.0, 1.0]), np.array([width, 1.0]), np.array([0.2, 0.8])
+
+    def distance(mean, scale):
+        """E |Z| for a normal Z."""
+        return mean * (2 * stats.norm.cdf(mean / scale) - 1) + 2 * scale * stats.norm.pdf(mean / scale)
+
+    apart = distance(means - means[:, None], np.hypot(scales, scales[:, None]))
+    exact = shares @ distance(place - means, scales) - 0.5 * shares @ apart @ shares
+    needle, haystack = (
+        NormalChain(torch.full((1, 1), m), torch.tensor([[s * s]]), (0,)) for m, s in zip(means, scales, strict=True)
+    )
+    p = Prediction(Mixture([needle, haystack], torch.tensor(shares).log()), ["out"])
+    np.testing.assert_allclose(p.crps(np.array([place])), exact, rtol=1e-4)
+
+
 # Integrals from draws
 
 

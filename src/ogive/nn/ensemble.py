@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -80,27 +80,41 @@ class Ensemble(Triangular):
 
     def _paths(self, size: int) -> tuple[Tensor, Tensor]:
         """Every member walks its own chain from its own Sobol points, so the weights of members are exact."""
-        each, chain = self._member_paths(max(size, 2 * len(self.log_weights)), self.n_outputs)
+        each = self._paths_each(max(size, 2 * len(self.log_weights)))
+        chain = self._member_paths(each)
         draws = chain.view(len(chain), self.n_outputs, each, self.n_rows).permute(2, 0, 3, 1).flatten(0, 1)
         log_weights = (self.log_weights - math.log(each)).repeat(each)
         return self._unscaled(draws), log_weights
 
     def marginal(self, output: int, n_paths: int) -> Law:
         place = self.order.index(output)
-        if place == 0:
-            return self.first()
-        each, chain = self._member_paths(n_paths, place)
-        member = MemberFactor(self.network, self.members, self.features.repeat(1, 1, each), chain)
-        return PathLaw(self, member, each)
+        return PathLaw(self, place, self._paths_each(n_paths)) if place else self.first()
 
-    def _member_paths(self, size: int, length: int) -> tuple[int, Tensor]:
-        """A number k, and the first `length` outputs (m, length, k n) along k Sobol points of each member's own."""
-        n_members = len(self.log_weights)
-        each = 1 << max(0, math.ceil(math.log2(size / n_members)))
-        points = sobol_points(n_members * each, length).view(n_members, each, length)  # blocks stay well spread
-        logits = points.logit().mT[..., None].expand(-1, -1, -1, self.n_rows).flatten(2)
-        starts = [start(slice(None)).laid_out(lambda part: part.repeat(1, 1, each)) for start in self._starts()]
-        return each, torch.cat(walk(starts, logits.to(self.features.dtype).split(1)))
+    def after_paths(self, place: int, each: int) -> MemberFactor:
+        """The factor of the output at `place`, along `each` paths of each member's own."""
+        start = MemberFactor(self.network, self.members, self.features, self.features[:, :0])
+        factor = start.laid_out(lambda part: part.repeat(1, 1, each))
+        for i in range(place):
+            factor = factor.then(self._member_paths(each)[:, i : i + 1])
+        return factor
+
+    def _paths_each(self, size: int) -> int:
+        """Paths of each member that make about `size` together, a power of two."""
+        return 1 << max(0, math.ceil(math.log2(size / len(self.log_weights))))
+
+    def _member_paths(self, each: int) -> Tensor:
+        """The outputs (m, d, k n) along k = `each` Sobol points of each member's own; found once and kept."""
+        if each not in self._walked:
+            n_members = len(self.log_weights)
+            points = sobol_points(n_members * each, self.n_outputs).view(n_members, each, -1)  # blocks stay well spread
+            logits = points.logit().mT[..., None].expand(-1, -1, -1, self.n_rows).flatten(2)
+            starts = [start(slice(None)).laid_out(lambda part: part.repeat(1, 1, each)) for start in self._starts()]
+            self._walked[each] = torch.cat(walk(starts, logits.to(self.features.dtype).split(1)))
+        return self._walked[each]
+
+    @cached_property
+    def _walked(self) -> dict[int, Tensor]:
+        return {}
 
     def _starts(self) -> list[Callable[[Tensor | slice], MemberFactor]]:
         """For each member alone, its first factor as a function of the rows."""
@@ -121,9 +135,11 @@ class Ensemble(Triangular):
 class ScaledLaw(Law):
     """A law in the user's units over a `MemberFactor` in scaled ones."""
 
-    def __init__(self, law: Ensemble, member: MemberFactor) -> None:
-        self.law, self.member = law, member
-        scale_y, output = law.network.scale_y, law.order[member.before.shape[1]]
+    member: MemberFactor
+
+    def __init__(self, law: Ensemble, place: int) -> None:
+        self.law = law
+        scale_y, output = law.network.scale_y, law.order[place]
         self.scale_y, self.output = scale_y, output
         self.center, self.scale = scale_y.center[output], scale_y.scale[output]
 
@@ -144,8 +160,8 @@ class EnsembleFactor(ScaledLaw, Factor):
     """
 
     def __init__(self, law: Ensemble, member: MemberFactor, log_weights: Tensor) -> None:
-        super().__init__(law, member)
-        self.log_weights = log_weights
+        super().__init__(law, member.before.shape[1])
+        self.member, self.log_weights = member, log_weights
 
     def _members(self, y: Tensor) -> Reading:
         return self.member.read(self._flat(self._scaled(y)).expand(len(self.log_weights), -1, -1))
@@ -190,11 +206,16 @@ class EnsembleFactor(ScaledLaw, Factor):
 class PathLaw(ScaledLaw):
     """The marginal law of a later output: each member's conditional laws averaged over `each` paths of its own."""
 
-    def __init__(self, law: Ensemble, member: MemberFactor, each: int) -> None:
-        super().__init__(law, member)
-        self.each = each
+    def __init__(self, law: Ensemble, place: int, each: int) -> None:
+        super().__init__(law, place)
+        self.place, self.each = place, each
         self.log_weights = (law.log_weights - math.log(each))[:, None, None, None]
         self.n_paths = len(law.log_weights) * each
+
+    @cached_property
+    def member(self) -> MemberFactor:  # type: ignore[override]
+        """The conditional laws, found when first read."""
+        return self.law.after_paths(self.place, self.each)
 
     def _along(self, values: Tensor) -> Tensor:
         """Values (..., n) for every member and along its paths, (m, q, k n)."""
