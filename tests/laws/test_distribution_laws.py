@@ -130,6 +130,21 @@ def test_quantiles_invert_the_cdf_out_to_the_tails(case):
             assert ((again - y).abs() <= 1e-6 * scale).all(), name
 
 
+def test_many_levels_at_once_are_the_levels_one_by_one(chain_case):
+    """A table of all rows speeds up many levels; in no order, far in the tails, some of them twice."""
+    network = chain_case.network()
+    law = network(chain_case.rows(3))
+    levels = torch.cat([torch.linspace(-4, 4, 30, dtype=torch.float64), 4.0 * TAILS, TAILS])
+    levels = levels[torch.randperm(len(levels), generator=seeded(27))][:, None].expand(-1, 3)
+    with torch.no_grad():
+        for name, single in single_laws(law).items():
+            many, few = single.icdf(levels), torch.cat([single.icdf(part) for part in levels.split(4)])
+            scale = many.abs() + spread_of(network, output_of(name))[1]
+            assert ((many - few).abs() <= 1e-9 * scale).all(), name
+            if chain_case.is_unbounded:
+                torch.testing.assert_close(single.read(many).logit, levels, rtol=1e-9, atol=1e-8)
+
+
 def test_the_inverse_of_the_chain_is_its_inverse(chain_case):
     network = chain_case.network()
     law = network(chain_case.rows(4))

@@ -17,6 +17,7 @@ from ..distribution import Distribution, Factor, Law, Reading, Triangular, rando
 from ..numerics import logit_of_mixture, sobol_points
 from .factors import FactorNetwork, MemberFactor
 from .grid import readings_on_axis
+from .levels import Table, quantiles_from_table
 from .rounds import Rounds
 from .walk import walk
 
@@ -24,6 +25,8 @@ __all__ = ["Ensemble", "EnsembleFactor", "PathLaw"]
 
 NODES_AT_ONCE = 4096
 DRAWS_AT_ONCE = 1 << 15
+WORTH_A_TABLE = 16
+NODES, LEVELS_OF_NODES = 192, 9
 CELLS_AT_ONCE = 1 << 20  # a few megabytes of hidden features: twice as fast as what leaves the cache
 
 
@@ -75,7 +78,8 @@ class Ensemble(Triangular):
                 factors.append(start(rounds.rows).laid_out(rounds.spread))
         chains = walk(factors, [logits[mine].T[None] for mine in every])
         draws = torch.empty_like(logits)
-        draws[torch.cat(every)] = torch.cat(chains, -1)[0].T
+        if chains:  # there may be no rows
+            draws[torch.cat(every)] = torch.cat(chains, -1)[0].T
         return draws
 
     def _paths(self, size: int) -> tuple[Tensor, Tensor]:
@@ -175,9 +179,8 @@ class EnsembleFactor(ScaledLaw, Factor):
         logit, log_density = self._members(y)
         if len(logit) == 1:
             return Reading(logit.view_as(y), log_density.view_as(y) - self._log_scale(log_density))
-        log_weights = self.log_weights[:, None]
-        joint = torch.logsumexp(log_weights + log_density, 0) - self._log_scale(log_density)
-        return Reading(logit_of_mixture(log_weights, logit).view_as(y), joint.view_as(y))
+        mixed = self._mixed(self.log_weights[:, None], logit, log_density)
+        return Reading(mixed.logit.view_as(y), mixed.log_density.view_as(y))
 
     def on_axis(self, nodes: Tensor, before: torch.Size) -> Tensor:
         joint = torch.cat([self._at_nodes(part) for part in self._scaled(nodes).split(NODES_AT_ONCE)])
@@ -190,6 +193,29 @@ class EnsembleFactor(ScaledLaw, Factor):
             for laws, reading in readings_on_axis(self.member, points)
         ]
         return torch.cat([points.new_empty(len(points), 0), *found], -1)  # there may be no laws
+
+    def icdf(self, logit: Tensor, tolerance: float = 0.0) -> Tensor:
+        levels, network = self._flat(logit)[0], self.member.network
+        if not levels.numel() or len(levels) < WORTH_A_TABLE or network.link.bounded or network.stack.only is None:
+            return super().icdf(logit, tolerance)
+        return quantiles_from_table(self.read, levels, self._table(levels), tolerance).view_as(logit)
+
+    def _table(self, levels: Tensor) -> Table:
+        """The laws at nodes spread like the quantiles of a few of the `levels` (q, N), of all members and laws."""
+        few = levels[torch.linspace(0, len(levels) - 1, LEVELS_OF_NODES).long()]
+        low, high = self.bracket(torch.stack([levels.amin(0), levels.amax(0)]))
+        usual = torch.cat(self.member.bracket(few.expand(len(self.log_weights), -1, -1))).flatten()
+        places = torch.linspace(0, usual.numel() - 1, NODES).long()
+        nodes = torch.cat([self._unscaled(usual.sort().values[places]), low.amin()[None], high.amax()[None]]).unique()
+        pieces = readings_on_axis(self.member, self._scaled(nodes))
+        found = [self._mixed(self.log_weights[:, None, laws], *reading) for laws, reading in pieces]
+        reading = Reading(*(torch.cat(parts, -1) for parts in zip(*found, strict=True)))
+        return Table(nodes, reading.logit, reading.log_slope)
+
+    def _mixed(self, log_weights: Tensor, logit: Tensor, log_density: Tensor) -> Reading:
+        """The mixture (k, N), in the user's units, of members' readings (m, k, N)."""
+        joint = torch.logsumexp(log_weights + log_density, 0) - self._log_scale(log_density)
+        return Reading(logit_of_mixture(log_weights, logit), joint)
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         low, high = self.member.bracket(self._flat(logit).expand(len(self.log_weights), -1, -1))

@@ -21,7 +21,7 @@ from .scaling import FeatureScaling, OutputScaling
 
 __all__ = ["FactorNetwork", "MemberFactor"]
 
-LINES_AT_ONCE = 1 << 20
+LINES_AT_ONCE = 1 << 19
 
 
 class FactorNetwork(nn.Module):
