@@ -151,13 +151,13 @@ def test_draws_of_a_row_share_their_first_conditions():
 
 
 @torch.no_grad()
-def test_many_quantiles_read_their_points_little_more_than_once():
+def test_many_quantiles_read_their_points_less_than_twice():
     """Each level of each row within a millionth of its logit; what a shared node costs has no exponential a line."""
     members, n, levels = 3, 40, 99
     network, table = network_of(members, n=n)
     asked = torch.linspace(0.01, 0.99, levels).double().logit()[:, None].expand(-1, n)
     found = counted(lambda: network.double()(torch.tensor(table.features)).first().icdf(asked)).elements
-    assert found["exp2_"] <= 1.5 * members * n * levels * UNITS * GROUPS
+    assert found["exp2_"] <= 2 * members * n * levels * UNITS * GROUPS
 
 
 @torch.no_grad()

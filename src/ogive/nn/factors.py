@@ -15,13 +15,14 @@ from ..distribution import Reading
 from .conditioner import Conditioner, Disturb
 from .jet import Jet
 from .linear import Chosen, Run
-from .links import Link
+from .links import Ends, Link, Rising
 from .monotone import MonotoneStack
 from .scaling import FeatureScaling, OutputScaling
 
-__all__ = ["FactorNetwork", "MemberFactor"]
+__all__ = ["Ask", "FactorNetwork", "MemberFactor", "of_rising"]
 
 LINES_AT_ONCE = 1 << 19
+Ask = Callable[[Rising, Tensor, Ends], tuple[Tensor, Tensor]]
 
 
 class FactorNetwork(nn.Module):
@@ -163,18 +164,30 @@ class MemberFactor:
         return self.network.link.target(self._rising(self.biases), logit, self.ends)
 
     def read(self, point: Tensor) -> Reading:
-        """Readings (m, q, N), computed in pieces that stay within the cache."""
+        """Readings (m, q, N)."""
+        return Reading(*self._in_pieces(point, self.network.link.read))
+
+    def jet(self, point: Tensor) -> Jet:
+        """Jets of O (m, q, N)."""
+        return Jet(*self._in_pieces(point, of_rising))
+
+    def _in_pieces(self, point: Tensor, ask: Ask) -> tuple[Tensor, ...]:
+        """Two answers (m, q, N) at the points, computed in pieces that stay within the cache."""
         rows, depth = point.shape[2], point.shape[1]
         points_at_once = max(1, LINES_AT_ONCE // sum(bias.shape[:-1].numel() for bias in self.biases))
         if rows * depth <= points_at_once:
-            return self._read(point, slice(None))
+            return self._asked(point, slice(None), ask)
         step = max(1, points_at_once // depth)
         pieces = []
         for start in range(0, rows, step):
             here = slice(start, start + step)
-            found = [self._read(part, here) for part in point[..., here].split(points_at_once, 1)]
+            found = [self._asked(part, here, ask) for part in point[..., here].split(points_at_once, 1)]
             pieces.append([torch.cat(parts, 1) for parts in zip(*found, strict=True)])
-        return Reading(*(torch.cat(parts, -1) for parts in zip(*pieces, strict=True)))
+        return tuple(torch.cat(parts, -1) for parts in zip(*pieces, strict=True))
+
+    def start(self, logit: Tensor) -> Tensor:
+        """Points (m, q, N) near each member's quantile of `logit`."""
+        return self.network.stack.start(self.target(logit), self.biases, self.at)
 
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         """Points around each member's quantile of `logit` (m, q, N), within the support."""
@@ -184,6 +197,11 @@ class MemberFactor:
     def _rising(self, biases: list[Tensor]) -> Callable[[Tensor], Jet]:
         return lambda point: self.network.stack(point, biases, self.at)
 
-    def _read(self, point: Tensor, rows: slice) -> Reading:
+    def _asked(self, point: Tensor, rows: slice, ask: Ask) -> tuple[Tensor, Tensor]:
         biases = [bias[..., rows] for bias in self.biases]
-        return self.network.link.read(self._rising(biases), point, self.ends)
+        return ask(self._rising(biases), point, self.ends)
+
+
+def of_rising(rising: Rising, point: Tensor, ends: Ends) -> Jet:
+    """The jet of O itself, as one asks a link for a reading."""
+    return rising(point)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from ..distribution import Reading
-from .factors import MemberFactor
+from .factors import Ask, MemberFactor
 from .jet import Jet
 from .linear import chosen
 
-__all__ = ["product_soft_min_max", "readings_on_axis"]
+__all__ = ["on_axis", "product_soft_min_max", "readings_on_axis"]
 
 CELLS_AT_ONCE = 1 << 19
 # As long as the exponents of the nodes or those of the laws spread less than this, what underflows would not count.
@@ -26,6 +26,12 @@ REACH = 230.0
 
 def readings_on_axis(member: MemberFactor, nodes: Tensor) -> Iterator[tuple[slice, Reading]]:
     """Readings (m, k, rows) at every node (k,), by pieces of the N laws that stay within the cache."""
+    for laws, found in on_axis(member, nodes, member.network.link.read):
+        yield laws, Reading(*found)
+
+
+def on_axis(member: MemberFactor, nodes: Tensor, ask: Ask) -> Iterator[tuple[slice, tuple[Tensor, Tensor]]]:
+    """What is asked at every node, two answers (m, k, rows), by pieces of the laws."""
     log_weight, stack = _lines_of_one_layer(member), member.network.stack
     width = member.biases[0].shape[:-1].numel() if log_weight is None else log_weight[:, 0].numel()
     step = max(1, CELLS_AT_ONCE // (width * len(nodes)))
@@ -44,7 +50,7 @@ def readings_on_axis(member: MemberFactor, nodes: Tensor) -> Iterator[tuple[slic
             return found
 
         shared = nodes[None, :, None].expand(len(biases[0]), -1, 1)
-        yield laws, member.network.link.read(rising, shared, member.ends)
+        yield laws, ask(rising, shared, member.ends)
 
 
 def _lines_of_one_layer(member: MemberFactor) -> Tensor | None:

@@ -13,14 +13,28 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..distribution import Reading
 from ..numerics import bracketed_newton
+from .jet import Jet
 
-__all__ = ["Table", "quantiles_from_table"]
+__all__ = ["Table", "jet_of_mixture", "quantiles_from_table"]
 
-CLOSE = 1e-6  # of the logit: the step that Newton takes from there leaves about its square
+# Of the logit: the step that Newton takes from there leaves about its square. Rougher answers would tell which rows
+# shared the nodes.
+CLOSE = 3e-7
 STEPS = 2  # before what is left is solved in brackets
-Read = Callable[[Tensor], Reading]
+Read = Callable[[Tensor], Jet]
+
+
+def jet_of_mixture(log_weights: Tensor, logit: Tensor, log_slope: Tensor) -> Jet:
+    """Logit of the mixture sum_m w_m s(z_m), and the log of its slope, in plain numbers: for logits within the floats.
+
+    With F the mixture's CDF its slope is sum_m w_m s(z_m) s(-z_m) z_m' / F (1 - F). All are (m, ...).
+    """
+    below, above = torch.sigmoid(logit), torch.sigmoid(-logit)
+    weight = log_weights.exp()
+    log_cdf, log_sf = ((weight * part).sum(0).log_() for part in (below, above))
+    density = below.mul_(above).mul_(weight).mul_(log_slope.exp()).sum(0)
+    return Jet(log_cdf - log_sf, density.log_() - log_cdf - log_sf)
 
 
 class Table(NamedTuple):
@@ -44,15 +58,17 @@ class Table(NamedTuple):
         return low, high, torch.where(inside, guess, 0.5 * (low + high))
 
 
-def quantiles_from_table(read: Read, target: Tensor, table: Table, tolerance: float) -> Tensor:
-    """Points (q, n) where the logit of n laws, rising in t, is `target` (q, n); each law's `read` takes (k, n)."""
+def quantiles_from_table(quick: Read, careful: Read, target: Tensor, table: Table) -> Tensor:
+    """Points (q, n) where the logit of n laws, rising in t, is `target` (q, n).
+
+    Logits and log-slopes are read at points (k, n): first in the `quick` way, which may fail far out.
+    """
     low, high, point = table.bracket(target)
-    tolerance = max(tolerance, CLOSE)
     found, left = point, torch.arange(len(target), device=target.device)[:, None].expand_as(target)
     for _ in range(STEPS):
-        point, excess = _newton(read, found.gather(0, left), target.gather(0, left))
+        point, excess = _newton(quick, found.gather(0, left), target.gather(0, left))
         found = found.scatter(0, left, point)
-        open_ = ~(excess.abs() <= tolerance)
+        open_ = ~(excess.abs() <= CLOSE)
         open_ |= (point < low.gather(0, left)) | (point > high.gather(0, left))
         most = int(open_.sum(0).max())
         if most == 0:
@@ -60,17 +76,13 @@ def quantiles_from_table(read: Read, target: Tensor, table: Table, tolerance: fl
         first = open_.to(torch.uint8).argsort(stable=True, dim=0, descending=True)[:most]
         left = left.gather(0, first)
 
-    def rising(t: Tensor) -> tuple[Tensor, Tensor]:
-        reading = read(t)
-        return reading.logit, reading.log_slope
-
     ends = low.gather(0, left), high.gather(0, left)
     start, wanted = found.gather(0, left), target.gather(0, left)
-    roots = bracketed_newton(rising, wanted, *ends, tolerance=tolerance, start=start)
+    roots = bracketed_newton(careful, wanted, *ends, tolerance=CLOSE, start=start)
     return found.scatter(0, left, roots)
 
 
 def _newton(read: Read, point: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    reading = read(point)
-    excess = reading.logit - target
-    return point - excess * (-reading.log_slope).exp(), excess
+    logit, log_slope = read(point)
+    excess = logit - target
+    return point - excess * (-log_slope).exp(), excess

@@ -18,7 +18,7 @@ from ..distribution import Reading
 from ..numerics import log_logistic_difference
 from .jet import Jet
 
-__all__ = ["BoundaryLink", "CentralDifference", "Link", "LogisticLink", "TruncatedLink"]
+__all__ = ["BoundaryLink", "CentralDifference", "Ends", "Link", "LogisticLink", "Rising", "TruncatedLink"]
 
 Rising = Callable[[Tensor], Jet]
 Ends = tuple[Tensor, Tensor]
