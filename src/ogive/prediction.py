@@ -47,8 +47,8 @@ class Prediction:
     Moments and scores of one output are integrated by Gauss-Legendre panels (relative error about 1e-4 and mostly
     far less). The marginal law of a later output averages its conditional laws over 256 quasi-random paths of the
     outputs before it, and joint moments and scores use 512 of them: on the benchmarks' tables the error is about 5e-3
-    of a CDF, and relatively 1e-2 of a row's CRPS and 3e-2 of a covariance. The `cdf` and `sf` of several outputs average
-    512 paths below or above y: relative error 1e-4 to 1e-2, more in the tails; `return_error` tells.
+    of a CDF, and relatively 1e-2 of a row's CRPS and 3e-2 of a covariance. The `cdf` and `sf` of several outputs
+    average 512 paths below or above y: relative error 1e-4 to 1e-2, more in the tails; `return_error` tells.
     None of these draws on randomness: the same question has the same answer.
 
     Examples
