@@ -168,8 +168,17 @@ class EnsembleFactor(ScaledLaw, Factor):
         super().__init__(law, member.before.shape[1])
         self.member, self.log_weights = member, log_weights
 
-    def _members(self, y: Tensor) -> Reading:
-        return self.member.read(self._flat(self._scaled(y)).expand(len(self.log_weights), -1, -1))
+    def _members(self, points: Tensor) -> Reading:
+        """Each member's reading (m, q, N) at scaled points (1, q, N)."""
+        return self.member.read(points.expand(len(self.log_weights), -1, -1))
+
+    def _mixed(self, points: Tensor) -> Reading:
+        """The mixture's reading (q, N) at scaled points (1, q, N), in scaled units."""
+        logit, log_density = self._members(points)
+        if len(logit) == 1:
+            return Reading(logit[0], log_density[0])
+        log_weights = self.log_weights[:, None]
+        return Reading(logit_of_mixture(log_weights, logit), torch.logsumexp(log_weights + log_density, 0))
 
     def _flat(self, values: Tensor) -> Tensor:
         """Values (..., N) of laws that may lie in a shape, (1, q, N)."""
@@ -177,11 +186,8 @@ class EnsembleFactor(ScaledLaw, Factor):
         return values.reshape(1, values.numel() // max(1, n_laws), n_laws)
 
     def read(self, y: Tensor) -> Reading:
-        logit, log_density = self._members(y)
-        if len(logit) == 1:
-            return Reading(logit.view_as(y), log_density.view_as(y) - self._log_scale(log_density))
-        mixed = self._mixed(self.log_weights[:, None], logit, log_density)
-        return Reading(mixed.logit.view_as(y), mixed.log_density.view_as(y))
+        logit, log_density = self._mixed(self._flat(self._scaled(y)))
+        return Reading(logit.view_as(y), log_density.view_as(y) - self._log_scale(log_density))
 
     def on_axis(self, nodes: Tensor, before: torch.Size) -> Tensor:
         joint = torch.cat([self._at_nodes(part) for part in self._scaled(nodes).split(NODES_AT_ONCE)])
@@ -205,8 +211,8 @@ class EnsembleFactor(ScaledLaw, Factor):
             return jet_of_mixture(weights, *self.member.jet(t.expand(len(weights), -1, -1)))
 
         def careful(t: Tensor) -> Jet:
-            reading = self.read(self._unscaled(t))
-            return Jet(reading.logit, reading.log_slope + self._log_scale(t))
+            reading = self._mixed(t[None])
+            return Jet(reading.logit, reading.log_slope)
 
         found = quantiles_from_table(quick, careful, levels, self._table(levels))
         return self._unscaled(found).view_as(logit)
@@ -223,21 +229,17 @@ class EnsembleFactor(ScaledLaw, Factor):
         found = [jet_of_mixture(self.log_weights[:, None, laws], *jet) for laws, jet in pieces]
         return Table(nodes, *(torch.cat(parts, -1) for parts in zip(*found, strict=True)))
 
-    def _mixed(self, log_weights: Tensor, logit: Tensor, log_density: Tensor) -> Reading:
-        """The mixture (k, N), in the user's units, of members' readings (m, k, N)."""
-        joint = torch.logsumexp(log_weights + log_density, 0) - self._log_scale(log_density)
-        return Reading(logit_of_mixture(log_weights, logit), joint)
-
     def bracket(self, logit: Tensor) -> tuple[Tensor, Tensor]:
         low, high = self.member.bracket(self._flat(logit).expand(len(self.log_weights), -1, -1))
         return self._unscaled(low.amin(0)).view_as(logit), self._unscaled(high.amax(0)).view_as(logit)
 
     def then(self, y: Tensor) -> Factor:
-        log_density = self._members(y).log_density
+        point = self._flat(self._scaled(y))
+        log_density = self._members(point).log_density
         prior = self.log_weights[:, None].expand_as(log_density)
         impossible = log_density.isneginf().all(0)  # under every member: then y tells nothing about the members
         joint = torch.where(impossible, prior, prior + log_density).flatten(1)
-        return EnsembleFactor(self.law, self.member.then(self._flat(self._scaled(y))), joint.log_softmax(0))
+        return EnsembleFactor(self.law, self.member.then(point), joint.log_softmax(0))
 
 
 class PathLaw(ScaledLaw):
