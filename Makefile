@@ -26,7 +26,7 @@ demo: $(DEMO) ## fit a small table, write quantiles and a picture, and say where
 	@$(BIN)/ogive demo $(ARGS)
 
 test: $(DEV) ## run the fast tests and report how much of src/ they cover (at least 95 %)
-	$(PYTEST) -m "not slow" --cov=ogive --cov-report=term $(ARGS)
+	OMP_NUM_THREADS=1 $(PYTEST) -n auto -m "not slow" --cov=ogive --cov-report=term $(ARGS)
 
 slow: $(DEV) ## run the long statistical tests
 	$(PYTEST) -m slow $(ARGS)

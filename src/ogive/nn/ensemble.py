@@ -28,7 +28,7 @@ NODES_AT_ONCE = 4096
 DRAWS_AT_ONCE = 1 << 15
 WORTH_A_TABLE = 16
 NODES, LEVELS_OF_NODES = 256, 9
-CELLS_AT_ONCE = 1 << 20  # a few megabytes of hidden features: twice as fast as what leaves the cache
+CELLS_AT_ONCE = 1 << 19  # a few megabytes of hidden features: a quarter faster than what leaves the cache
 
 
 class Ensemble(Triangular):
