@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -28,6 +28,7 @@ def test_ramps_rise_from_quantile_to_quantile():
 
 
 @given(arrays(np.float64, (3, 40), elements=st.floats(-8, 8)), st.integers(1, 9))
+@example(np.linspace(0.0, 1e-45, 120).reshape(3, 40), 1)
 def test_ramps_are_bounded_rising_and_centred(values, n_ramps):
     z = torch.tensor(values).float()
     ramps = fitted(z, n_ramps)

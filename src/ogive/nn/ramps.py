@@ -39,7 +39,8 @@ class QuantileRamps(nn.Module):
             knots = feature.sort().values[places]
             width = knots.diff()
             self.low[k] = knots[:-1, None]
-            self.steepness[k] = torch.where(width > 0, 1.0 / width, 0.0)[:, None]
+            least = torch.finfo(width.dtype).tiny  # of what is narrower, the inverse is infinite
+            self.steepness[k] = torch.where(width > least, 1.0 / width, 0.0)[:, None]
             self.middle[k] = 0.0
             self.middle[k] = self._rise(feature, k).mean(-1, keepdim=True)
 
